@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# gradrack_add_plugin(NAME <name> SOURCES <file>... [LIBRARIES <target>...])
+#
+# Builds <name>.so, a plugin that gradrack can load, from C11 or C++20 sources. The same function
+# serves the plugins of this tree and, through find_package(Gradrack), anyone's own.
+# The one invariant: the library exports the data symbol gradrack_plugin_v1 and nothing else, has
+# no undefined symbol, binds at load and is never unmapped.
+# The target is called plugin_<name>; LIBRARIES are linked privately.
+
+set(GRADRACK_PLUGIN_VERSION_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/gradrack_plugin.map")
+
+function(gradrack_add_plugin)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR
+      "gradrack_add_plugin(NAME <name> SOURCES <file>... [LIBRARIES <target>...]): "
+      "got NAME '${arg_NAME}', SOURCES '${arg_SOURCES}', not understood '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  set(target plugin_${arg_NAME})
+  add_library(${target} MODULE ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE gradrack::sdk ${arg_LIBRARIES})
+  target_compile_features(${target} PRIVATE c_std_11 cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${arg_NAME}
+    PREFIX ""
+    SUFFIX ".so"
+    POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS "${GRADRACK_PLUGIN_VERSION_SCRIPT}")
+  target_link_options(${target} PRIVATE
+    "LINKER:--version-script=${GRADRACK_PLUGIN_VERSION_SCRIPT}"
+    "LINKER:-z,defs" "LINKER:-z,now" "LINKER:-z,nodelete")
+  if(TARGET gradrack_plugins)  # inside the tree: shared flags, one output folder, one target
+    target_link_libraries(${target} PRIVATE gradrack_build_flags)
+    set_target_properties(${target} PROPERTIES
+      LIBRARY_OUTPUT_DIRECTORY "${GRADRACK_PLUGIN_OUTPUT_DIR}")
+    add_dependencies(gradrack_plugins ${target})
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION lib/gradrack/plugins COMPONENT plugins)
+endfunction()

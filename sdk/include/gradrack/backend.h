@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend kind: a device that claims nodes, prepares kernels for concrete shapes, and launches them
+// on its streams.
+//
+// Life of a node here: claim (may I run it, how well) -> prepare (shapes are known: make the kernel, say
+// what it needs) -> launch (every step: asynchronous, no allocation, no lock). The host owns all memory.
+// Invariant: a kernel depends on its inputs, workspace and attributes alone, so that equal launches give
+// equal bits whatever stream they are on. What is not claimed goes to the next backend of the chain.
+#ifndef GRADRACK_BACKEND_H_
+#define GRADRACK_BACKEND_H_
+
+#include "gradrack/graph.h"
+#include "gradrack/plugin.h"
+#include "gradrack/precision.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gr_stream gr_stream_t;  ///< the backend's: an in-order queue
+typedef struct gr_event gr_event_t;    ///< the backend's: a point in a stream
+typedef struct gr_kernel gr_kernel_t;  ///< the backend's: code for one group at one set of shapes
+
+typedef struct gr_device_info {
+  uint32_t struct_size;
+  int32_t device_type;     ///< DLDeviceType
+  int32_t device_id;
+  int32_t host_memory;     ///< 1: memory is plain host memory, shared with other such backends
+  int64_t alignment;       ///< bytes, a power of two: of every tensor
+  int64_t memory_bytes;    ///< of the device; 0: unknown
+  uint32_t max_streams;
+  uint32_t reserved;
+  const char* description; ///< one line: device, instruction set, threads
+} gr_device_info_t;
+
+/// Type of a value with concrete dims.
+typedef struct gr_value_type {
+  gr_value_t id;           ///< same id, same value within one request
+  gr_dtype_t dtype;
+  uint32_t rank;
+  uint32_t reserved;
+  const int64_t* dims;
+  const void* constant;    ///< dense host bytes if the value is known when planning, else NULL
+} gr_value_type_t;
+
+/// A node as a backend sees it. Absent optional inputs have id GR_NO_VALUE.
+typedef struct gr_node_view {
+  uint32_t struct_size;
+  int32_t kind;            ///< GR_KIND_*
+  const char* domain;
+  const char* op;
+  const gr_value_type_t* inputs;
+  const gr_value_type_t* outputs;
+  const gr_attr_t* attrs;  ///< complete: defaults filled in by the host
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t attr_count;
+  uint32_t reserved;
+} gr_node_view_t;
+
+enum { GR_CLAIM_NO = 0, GR_CLAIM_YES = 1 };
+enum { GR_MAX_IN_PLACE = 8 };
+
+/// Verdict on one node. The host sets struct_size; the callee fills the rest.
+typedef struct gr_claim {
+  uint32_t struct_size;
+  int32_t verdict;         ///< GR_CLAIM_*
+  int32_t group;           ///< nodes with one number >= 0 become one kernel; -1: alone
+  int32_t reserved;
+  int64_t cost_ns;         ///< estimate; 0: unknown
+  char reason[128];        ///< for NO: which dtype, attribute or rank is in the way
+} gr_claim_t;
+
+/// A group to prepare: nodes in order, with the values that cross its border.
+typedef struct gr_group {
+  uint32_t struct_size;
+  uint32_t node_stride;    ///< bytes between two nodes
+  const gr_node_view_t* nodes;
+  uint32_t node_count;
+  uint32_t input_count;
+  const gr_value_type_t* inputs;   ///< present ones only, in the order of launch
+  const gr_value_type_t* outputs;
+  uint32_t output_count;
+  uint32_t reserved;
+} gr_group_t;
+
+/// What a kernel needs and allows. The host sets struct_size.
+typedef struct gr_kernel_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t workspace_bytes;
+  int64_t cost_ns;           ///< estimate; 0: unknown
+  /// For output k (k < 8): the input whose memory it may share element for element, or -1.
+  int32_t in_place[GR_MAX_IN_PLACE];
+} gr_kernel_info_t;
+
+typedef struct gr_backend {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* self;
+  /// After every kernel, stream, event and allocation is gone. [main]
+  void (*destroy)(void* self);
+  int32_t (*device_info)(void* self, gr_device_info_t* out, gr_error_t* err);
+
+  // Memory. [plan]
+  /// Zeroed or not, aligned as device_info says. GR_OUT_OF_MEMORY.
+  int32_t (*allocate)(void* self, int64_t bytes, void** out, gr_error_t* err);
+  void (*release)(void* self, void* memory);
+  /// Copies bytes in stream order. Host pointers may be pageable: the call may block on them.
+  /// `to_device`: 1 host to device, 0 device to host, 2 within the device. [exec]
+  int32_t (*copy)(void* self, void* destination, const void* source, int64_t bytes,
+                  int32_t to_device, gr_stream_t* stream, gr_error_t* err);
+
+  // Streams and events. An error of asynchronous work is kept and comes back, once, from the next
+  // stream_synchronize or event_synchronize that covers it; later work of that stream is skipped.
+  int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);   // [plan]
+  void (*stream_destroy)(void* self, gr_stream_t* stream);                    // [plan]
+  int32_t (*stream_synchronize)(void* self, gr_stream_t* stream, gr_error_t* err);  // [exec]
+  int32_t (*event_create)(void* self, gr_event_t** out, gr_error_t* err);     // [plan]
+  void (*event_destroy)(void* self, gr_event_t* event);                       // [plan]
+  /// Marks all work queued on `stream` so far. [exec]
+  int32_t (*event_record)(void* self, gr_event_t* event, gr_stream_t* stream, gr_error_t* err);
+  /// Later work on `stream` waits for the event's last record. [exec]
+  int32_t (*stream_wait)(void* self, gr_stream_t* stream, gr_event_t* event, gr_error_t* err);
+  /// Blocks the calling thread. [exec]
+  int32_t (*event_synchronize)(void* self, gr_event_t* event, gr_error_t* err);
+
+  // Nodes.
+  /// One batch query. Shapes are concrete. Fills `claims[k]` for `nodes[k]`. [plan]
+  int32_t (*claim)(void* self, const gr_node_view_t* nodes, uint32_t node_stride, uint32_t count,
+                   gr_claim_t* claims, uint32_t claim_stride, gr_error_t* err);
+  /// Makes a kernel for a claimed group. Copies what it keeps. [plan]
+  int32_t (*prepare)(void* self, const gr_group_t* group, gr_kernel_t** out, gr_kernel_info_t* info,
+                     gr_error_t* err);
+  void (*kernel_destroy)(void* self, gr_kernel_t* kernel);  // [plan]
+  /// Queues one run: inputs and outputs in the group's border order; the tensors' structs and memory
+  /// stay valid until the plan ends. Allocates nothing. [exec]
+  int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
+                    DLTensor* const* outputs, void* workspace, gr_stream_t* stream, gr_error_t* err);
+  /// (optional) Extension "gr.capture/1", "gr.timing/1", ... or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
+} gr_backend_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // GRADRACK_BACKEND_H_

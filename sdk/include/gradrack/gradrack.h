@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Umbrella header: every kind of plugin. A plugin may include only the kind it is.
+#ifndef GRADRACK_GRADRACK_H_
+#define GRADRACK_GRADRACK_H_
+
+#include "gradrack/backend.h"
+#include "gradrack/data.h"
+#include "gradrack/graph.h"
+#include "gradrack/lr_schedule.h"
+#include "gradrack/model.h"
+#include "gradrack/optimizer.h"
+#include "gradrack/options.h"
+#include "gradrack/plugin.h"
+#include "gradrack/precision.h"
+#include "gradrack/scheduler.h"
+#include "gradrack/status.h"
+#include "gradrack/tensor.h"
+
+#endif  // GRADRACK_GRADRACK_H_

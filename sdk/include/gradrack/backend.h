@@ -33,7 +33,7 @@ typedef struct gr_device_info {
   const char* description; ///< one line: device, instruction set, threads
 } gr_device_info_t;
 
-/// Type of a value with concrete dims.
+/// Type of a value with concrete dims. Frozen: never grows.
 typedef struct gr_value_type {
   gr_value_t id;           ///< same id, same value within one request
   gr_dtype_t dtype;

@@ -28,7 +28,9 @@ typedef struct gr_data_output {
 typedef struct gr_data_info {
   uint32_t struct_size;
   uint32_t output_count;
-  const gr_data_output_t* outputs;
+  const gr_data_output_t* outputs;  ///< walk with output_stride
+  uint32_t output_stride;
+  uint32_t reserved;
   int64_t vocab;          ///< text: number of token ids; 0 otherwise
   int64_t classes;        ///< classification: number of classes; 0 otherwise
   int64_t block;          ///< text: tokens a row; 0 otherwise

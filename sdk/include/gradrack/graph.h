@@ -3,6 +3,7 @@
 //
 // Models, optimizers and the host all append nodes to one graph of ONNX-named operators (opset 23)
 // with symbolic dimensions; what ONNX lacks lives in domain "gradrack" (see docs/operators.md).
+// Structs without struct_size (gr_dim_t, gr_attr_t, gr_init_t) are frozen and never grow.
 // Invariant: a value is written once; ids are dense, ascending and valid for the graph's life.
 // All calls are [plan]: one thread at a time per graph. A failed call leaves the graph as it was.
 #ifndef GRADRACK_GRAPH_H_

@@ -27,7 +27,7 @@ typedef struct gr_parameter_info {
   int32_t role;           ///< GR_ROLE_*
 } gr_parameter_info_t;
 
-/// A tensor that lives beside a parameter, such as "exp_avg". Saved as "NAME.STATE".
+/// A tensor that lives beside a parameter, such as "exp_avg". Saved as "NAME.STATE". Frozen.
 typedef struct gr_state {
   const char* name;       ///< static text, or of the instance
   gr_dtype_t dtype;

@@ -94,16 +94,14 @@ typedef struct gr_plugin_header {
 
 /// Picks the minor version that both sides speak; GR_VERSION with both ranges otherwise. [main]
 static inline int32_t gr_negotiate(const gr_host_t* host, uint32_t* minor, gr_error_t* err) {
-  uint32_t chosen =
-      host->abi_max_minor < GR_ABI_MAX_MINOR ? host->abi_max_minor : (uint32_t)GR_ABI_MAX_MINOR;
-  if (host->abi_major != GR_ABI_MAJOR || chosen + 1 < GR_ABI_MIN_MINOR + 1 ||
-      chosen < host->abi_min_minor) {
+  const uint32_t sdk_min = GR_ABI_MIN_MINOR, sdk_max = GR_ABI_MAX_MINOR;
+  const uint32_t chosen = host->abi_max_minor < sdk_max ? host->abi_max_minor : sdk_max;
+  if (host->abi_major != GR_ABI_MAJOR || chosen < sdk_min || chosen < host->abi_min_minor) {
     char text[GR_ERROR_MESSAGE_BYTES];
     (void)snprintf(text, sizeof text,
                    "host %s %s speaks ABI %u.%u..%u, this plugin speaks %u.%u..%u: upgrade the older",
                    host->name, host->version, host->abi_major, host->abi_min_minor,
-                   host->abi_max_minor, (unsigned)GR_ABI_MAJOR, (unsigned)GR_ABI_MIN_MINOR,
-                   (unsigned)GR_ABI_MAX_MINOR);
+                   host->abi_max_minor, (unsigned)GR_ABI_MAJOR, sdk_min, sdk_max);
     return gr_fail(err, GR_VERSION, "abi", text);
   }
   *minor = chosen;

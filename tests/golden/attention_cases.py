@@ -14,7 +14,7 @@ from op_cases import Cases, Inputs, Tensor
 
 
 def _mask(cases: Cases, kind: str, shape: tuple[int, ...]) -> Tensor:
-    """An additive mask (with some -inf) or a bool mask (true = may be seen); key 0 stays visible."""
+    """An additive mask (with some -inf) or a bool mask (true = seen); key 0 stays visible."""
     seen = torch.rand(shape, generator=cases.gen) > 0.4
     seen[..., 0] = True
     if kind == "bool":

@@ -10,6 +10,7 @@
 #include "gradrack/model.h"
 #include "gradrack/optimizer.h"
 #include "gradrack/options.h"
+#include "gradrack/philox.h"
 #include "gradrack/plugin.h"
 #include "gradrack/precision.h"
 #include "gradrack/scheduler.h"

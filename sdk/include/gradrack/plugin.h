@@ -87,7 +87,7 @@ typedef struct gr_plugin_header {
 
 #define GR_ENTRY_SYMBOL "gradrack_plugin_v1"
 #if defined(__GNUC__)
-#define GR_EXPORT __attribute__((visibility("default"), used))
+#define GR_EXPORT __attribute__((visibility("default")))
 #else
 #define GR_EXPORT
 #endif

@@ -13,8 +13,8 @@ function(gradrack_add_plugin)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR
-      "gradrack_add_plugin(NAME <name> SOURCES <file>... [LIBRARIES <target>...]): "
-      "got NAME '${arg_NAME}', SOURCES '${arg_SOURCES}', not understood '${arg_UNPARSED_ARGUMENTS}'")
+      "gradrack_add_plugin(NAME <name> SOURCES <file>... [LIBRARIES <target>...]): got "
+      "NAME '${arg_NAME}', SOURCES '${arg_SOURCES}', unknown '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   set(target plugin_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})

@@ -19,7 +19,13 @@ function(gradrack_add_plugin)
   set(target plugin_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE gradrack::sdk ${arg_LIBRARIES})
-  target_compile_features(${target} PRIVATE c_std_11 cxx_std_20)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if("C" IN_LIST languages)
+    target_compile_features(${target} PRIVATE c_std_11)
+  endif()
+  if("CXX" IN_LIST languages)
+    target_compile_features(${target} PRIVATE cxx_std_20)
+  endif()
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${arg_NAME}
     PREFIX ""

@@ -104,6 +104,8 @@ class Graph {
   ValueId rng();
   /// A number for a random node, from its stage and its place in it: a Philox counter.
   int64_t next_random_stream();
+  /// Goes on counting random nodes where `other` stands: for copies of a graph.
+  void continue_random_streams(const Graph& other) { random_nodes_ = other.random_nodes_; }
 
   // Reading.
   const OpRegistry& ops() const { return *ops_; }

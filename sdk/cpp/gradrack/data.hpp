@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data<T>: the factory of a data source class. See plugin.hpp for the constants.
+//
+// T needs:  const gr_data_info_t& info() const;                                           // [any]
+//           int64_t rows(const gr_batch_request_t& request) const;                        // [any]
+//           void batch(const gr_batch_request_t& request,
+//                      std::span<DLTensor* const> outputs) const;                         // [exec]
+// and, for text, both of
+//           std::vector<int64_t> encode(std::string_view text) const;                     // [any]
+//           std::string decode(std::span<const int64_t> ids) const;                       // [any]
+// Invariant: a batch is a pure function of (options, seed, split, index).
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gradrack/data.h"
+#include "gradrack/plugin.hpp"
+
+namespace gradrack::sdk {
+
+/// Row `row` of a dense output, as elements of type E; `elements` of them. [exec]
+template <typename E>
+std::span<E> row_of(const DLTensor& tensor, int64_t row) {
+  int64_t elements = 1;
+  for (int32_t k = 1; k < tensor.ndim; ++k) elements *= tensor.shape[k];
+  return {static_cast<E*>(tensor.data) + row * elements, static_cast<size_t>(elements)};
+}
+
+template <typename T>
+class Data : public Factory<Data<T>, T, gr_data_t> {
+  using Base = Factory<Data<T>, T, gr_data_t>;
+
+ public:
+  static constexpr const char* kKind = "data";
+  static void fill(gr_data_t& table) {
+    table.info = info;
+    table.rows = rows;
+    table.batch = batch;
+    if constexpr (requires { &T::encode; }) {
+      table.encode = encode;
+      table.decode = decode;
+    }
+  }
+
+ private:
+  static int32_t info(void* self, gr_data_info_t* out, gr_error_t* err) noexcept {
+    return guarded(err, [&] {
+      const uint32_t size = std::min(out->struct_size, static_cast<uint32_t>(sizeof *out));
+      std::memcpy(out, &Base::instance(self).info(), size);
+      out->struct_size = size;
+    });
+  }
+  static int32_t rows(void* self, const gr_batch_request_t* request, int64_t* out,
+                      gr_error_t* err) noexcept {
+    return guarded(err, [&] { *out = Base::instance(self).rows(*request); });
+  }
+  static int32_t batch(void* self, const gr_batch_request_t* request, DLTensor* const* outputs,
+                       uint32_t output_count, gr_error_t* err) noexcept {
+    return guarded(err, [&] { Base::instance(self).batch(*request, {outputs, output_count}); });
+  }
+  static int32_t encode(void* self, const char* input, uint64_t bytes, int64_t* ids,
+                        uint64_t capacity, uint64_t* count, gr_error_t* err) noexcept {
+    return guarded(err, [&] {
+      const std::vector<int64_t> all = Base::instance(self).encode({input, bytes});
+      std::copy_n(all.begin(), std::min<uint64_t>(capacity, all.size()), ids);
+      *count = all.size();
+    });
+  }
+  static int32_t decode(void* self, const int64_t* ids, uint64_t count, char* out,
+                        uint64_t capacity, uint64_t* bytes, gr_error_t* err) noexcept {
+    return guarded(err, [&] {
+      const std::string all = Base::instance(self).decode({ids, count});
+      std::copy_n(all.begin(), std::min<uint64_t>(capacity, all.size()), out);
+      *bytes = all.size();
+    });
+  }
+};
+
+}  // namespace gradrack::sdk

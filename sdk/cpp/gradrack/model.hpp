@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model<T>: the factory of a model class. See plugin.hpp for the constants.
+//
+// T needs:  void build(GraphBuilder& g, const gr_model_context_t& context) const;   // [plan]
+// It appends inputs, parameters, nodes, objectives and outputs. Invariant: the graphs for training
+// and for evaluation declare the same parameters and buffers in the same order.
+#pragma once
+
+#include "gradrack/graph.hpp"
+#include "gradrack/model.h"
+#include "gradrack/plugin.hpp"
+
+namespace gradrack::sdk {
+
+template <typename T>
+class Model : public Factory<Model<T>, T, gr_model_t> {
+  using Base = Factory<Model<T>, T, gr_model_t>;
+
+ public:
+  static constexpr const char* kKind = "model";
+  static void fill(gr_model_t& table) { table.build = build; }
+
+ private:
+  static int32_t build(void* self, const gr_builder_t* builder, const gr_model_context_t* context,
+                       gr_error_t* err) noexcept {
+    return guarded(err, [&] {
+      GraphBuilder g(*builder);
+      Base::instance(self).build(g, *context);
+    });
+  }
+};
+
+}  // namespace gradrack::sdk

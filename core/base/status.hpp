@@ -87,15 +87,16 @@ class [[nodiscard]] Result {
 #define GR_CONCAT(a, b) GR_CONCAT_INNER(a, b)
 
 /// Returns the error of `expression` (a Status) from the enclosing function.
-#define GR_TRY(expression)                                   \
-  do {                                                       \
-    ::gradrack::Status gr_try_status = (expression);         \
-    if (!gr_try_status.ok()) return gr_try_status;           \
+#define GR_TRY(expression) GR_TRY_INNER(GR_CONCAT(gr_status_, __COUNTER__), expression)
+#define GR_TRY_INNER(status_name, expression)       \
+  do {                                              \
+    ::gradrack::Status status_name = (expression);  \
+    if (!status_name.ok()) return status_name;      \
   } while (false)
 
 /// `GR_ASSIGN(auto x, f())`: x gets the value of a Result, or its error is returned.
 #define GR_ASSIGN(declaration, expression) \
-  GR_ASSIGN_INNER(GR_CONCAT(gr_result_, __LINE__), declaration, expression)
+  GR_ASSIGN_INNER(GR_CONCAT(gr_result_, __COUNTER__), declaration, expression)
 #define GR_ASSIGN_INNER(result, declaration, expression) \
   auto result = (expression);                            \
   if (!result.ok()) return result.status();              \

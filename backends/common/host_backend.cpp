@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C face of a backend in host memory: noexcept thunks over KernelTable, Kernel and Stream.
+//
+// Groups are single nodes: a claim always answers group -1. Invariant: every thunk catches all.
+#include "backends/common/host_backend.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "backends/common/stream.hpp"
+
+namespace gradrack::host {
+namespace {
+
+struct Backend {
+  KernelTable table;
+  HostBackendConfig config;
+};
+
+struct PreparedKernel {
+  std::unique_ptr<Kernel> kernel;
+  Stream::Maps maps;
+};
+
+Backend* backend_of(void* self) { return static_cast<Backend*>(self); }
+std::shared_ptr<Stream>& stream_of(gr_stream_t* stream) {
+  return *reinterpret_cast<std::shared_ptr<Stream>*>(stream);
+}
+Event* event_of(gr_event_t* event) { return reinterpret_cast<Event*>(event); }
+
+/// Runs `body`, mapping exceptions to codes: nothing is thrown across the wall.
+template <class Body>
+int32_t guarded(const char* call, gr_error_t* err, Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return gr_fail(err, GR_OUT_OF_MEMORY, call, "out of host memory");
+  } catch (const std::exception& e) {
+    return gr_fail(err, GR_INTERNAL, call, e.what());
+  } catch (...) {
+    return gr_fail(err, GR_INTERNAL, call, "unknown exception");
+  }
+}
+
+void destroy(void* self) noexcept { delete backend_of(self); }
+
+int32_t device_info(void* self, gr_device_info_t* out, gr_error_t*) noexcept {
+  gr_device_info_t info = {};
+  info.struct_size = std::min<uint32_t>(out->struct_size, sizeof info);
+  info.device_type = kDLCPU;
+  info.host_memory = 1;
+  info.alignment = kAlignment;
+  info.max_streams = backend_of(self)->config.max_streams;
+  info.description = backend_of(self)->config.description.c_str();
+  std::memcpy(out, &info, info.struct_size);
+  return GR_OK;
+}
+
+int32_t allocate(void*, int64_t bytes, void** out, gr_error_t* err) noexcept {
+  const int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  *out = bytes < 0 || rounded < bytes ? nullptr
+                                      : std::aligned_alloc(size_t(kAlignment), size_t(rounded));
+  if (*out != nullptr) return GR_OK;
+  const std::string text = "cannot allocate " + std::to_string(bytes) + " bytes of host memory";
+  return gr_fail(err, GR_OUT_OF_MEMORY, "allocate", text.c_str());
+}
+
+void release(void*, void* memory) noexcept { std::free(memory); }
+
+int32_t copy(void*, void* destination, const void* source, int64_t bytes, int32_t,
+             gr_stream_t* stream, gr_error_t* err) noexcept {
+  return guarded("copy", err, [&] {
+    stream_of(stream)->copy(destination, source, bytes);
+    return GR_OK;
+  });
+}
+
+int32_t stream_create(void* self, gr_stream_t** out, gr_error_t* err) noexcept {
+  return guarded("stream_create", err, [&] {
+    auto stream = std::make_shared<Stream>(backend_of(self)->config.threaded);
+    *out = reinterpret_cast<gr_stream_t*>(new std::shared_ptr<Stream>(std::move(stream)));
+    return GR_OK;
+  });
+}
+
+void stream_destroy(void*, gr_stream_t* stream) noexcept {
+  if (stream == nullptr) return;
+  stream_of(stream)->synchronize(stream_of(stream)->position(), nullptr);
+  delete &stream_of(stream);
+}
+
+int32_t stream_synchronize(void*, gr_stream_t* stream, gr_error_t* err) noexcept {
+  Stream& s = *stream_of(stream);
+  return guarded("stream_synchronize", err, [&] { return s.synchronize(s.position(), err); });
+}
+
+int32_t event_create(void*, gr_event_t** out, gr_error_t* err) noexcept {
+  return guarded("event_create", err, [&] {
+    *out = reinterpret_cast<gr_event_t*>(new Event);
+    return GR_OK;
+  });
+}
+
+void event_destroy(void*, gr_event_t* event) noexcept { delete event_of(event); }
+
+int32_t event_record(void*, gr_event_t* event, gr_stream_t* stream, gr_error_t*) noexcept {
+  event_of(event)->stream = stream_of(stream);
+  event_of(event)->position = stream_of(stream)->position();
+  return GR_OK;
+}
+
+int32_t stream_wait(void*, gr_stream_t* stream, gr_event_t* event, gr_error_t* err) noexcept {
+  const Event& e = *event_of(event);
+  if (e.stream == nullptr) return GR_OK;
+  return guarded("stream_wait", err, [&] {
+    stream_of(stream)->wait(e.stream, e.position);
+    return GR_OK;
+  });
+}
+
+int32_t event_synchronize(void*, gr_event_t* event, gr_error_t* err) noexcept {
+  const Event& e = *event_of(event);
+  if (e.stream == nullptr) return GR_OK;
+  return guarded("event_synchronize", err, [&] { return e.stream->synchronize(e.position, err); });
+}
+
+int32_t claim(void* self, const gr_node_view_t* nodes, uint32_t node_stride, uint32_t count,
+              gr_claim_t* claims, uint32_t claim_stride, gr_error_t* err) noexcept {
+  return guarded("claim", err, [&] {
+    const char* node_at = reinterpret_cast<const char*>(nodes);
+    char* claim_at = reinterpret_cast<char*>(claims);
+    for (uint32_t k = 0; k < count; ++k, node_at += node_stride, claim_at += claim_stride) {
+      const NodeSpec node(*reinterpret_cast<const gr_node_view_t*>(node_at));
+      auto& answer = *reinterpret_cast<gr_claim_t*>(claim_at);
+      std::string reason;
+      const bool yes = backend_of(self)->table.match(node, &reason) != nullptr;
+      answer.verdict = yes ? GR_CLAIM_YES : GR_CLAIM_NO;
+      answer.group = -1;
+      answer.cost_ns = 0;
+      (void)snprintf(answer.reason, sizeof answer.reason, "%s", yes ? "" : reason.c_str());
+    }
+    return GR_OK;
+  });
+}
+
+/// For each node port the place of its value at the group's border; -1 when left out.
+int32_t map_ports(const std::vector<TensorSpec>& ports, const gr_value_type_t* border,
+                  uint32_t count, const char* side, std::vector<int32_t>* map, gr_error_t* err) {
+  for (const TensorSpec& port : ports) {
+    const auto* end = border + count;
+    const auto* at = std::find_if(border, end, [&](const auto& v) { return v.id == port.id; });
+    if (port.present() && at == end) {
+      const std::string text = std::string(side) + " value " + std::to_string(port.id) +
+                               " of the node is not at the border of its group";
+      return gr_fail(err, GR_INVALID_ARGUMENT, "prepare", text.c_str());
+    }
+    map->push_back(port.present() ? static_cast<int32_t>(at - border) : -1);
+  }
+  return GR_OK;
+}
+
+/// Tells what the kernel needs; in_place is translated from node ports to the border.
+void fill_info(const PreparedKernel& prepared, gr_kernel_info_t* info) {
+  const uint32_t size = info->struct_size;
+  std::memset(info, 0, sizeof *info);
+  info->struct_size = size;
+  info->workspace_bytes = prepared.kernel->workspace_bytes();
+  info->cost_ns = prepared.kernel->cost_ns();
+  for (int32_t& input : info->in_place) input = -1;
+  for (size_t k = 0; k < prepared.maps.outputs.size(); ++k) {
+    const int32_t at = prepared.maps.outputs[k];
+    const int port = prepared.kernel->in_place(static_cast<int>(k));
+    if (at < 0 || at >= GR_MAX_IN_PLACE || port < 0) continue;
+    info->in_place[at] = prepared.maps.inputs[static_cast<size_t>(port)];
+  }
+}
+
+int32_t prepare(void* self, const gr_group_t* group, gr_kernel_t** out, gr_kernel_info_t* info,
+                gr_error_t* err) noexcept {
+  return guarded("prepare", err, [&]() -> int32_t {
+    if (group->node_count != 1) {
+      return gr_fail(err, GR_INVALID_ARGUMENT, "prepare", "a group here is exactly one node");
+    }
+    const NodeSpec node(group->nodes[0]);
+    std::string reason;
+    const KernelEntry* entry = backend_of(self)->table.match(node, &reason);
+    if (entry == nullptr) return gr_fail(err, GR_UNSUPPORTED, node.op.c_str(), reason.c_str());
+    auto prepared = std::make_unique<PreparedKernel>();
+    int32_t status = map_ports(node.inputs, group->inputs, group->input_count, "input",
+                               &prepared->maps.inputs, err);
+    if (status == GR_OK) {
+      status = map_ports(node.outputs, group->outputs, group->output_count, "output",
+                         &prepared->maps.outputs, err);
+    }
+    if (status != GR_OK) return status;
+    if (node.inputs.size() + node.outputs.size() > Stream::kMaxPointers) {
+      return gr_fail(err, GR_UNSUPPORTED, node.op.c_str(), "more than 4096 inputs and outputs");
+    }
+    prepared->kernel = entry->make(node);
+    fill_info(*prepared, info);
+    *out = reinterpret_cast<gr_kernel_t*>(prepared.release());
+    return GR_OK;
+  });
+}
+
+void kernel_destroy(void*, gr_kernel_t* kernel) noexcept {
+  delete reinterpret_cast<PreparedKernel*>(kernel);
+}
+
+int32_t launch(void*, gr_kernel_t* kernel, const DLTensor* const* inputs, DLTensor* const* outputs,
+               void* workspace, gr_stream_t* stream, gr_error_t* err) noexcept {
+  const auto& prepared = *reinterpret_cast<const PreparedKernel*>(kernel);
+  return guarded("launch", err, [&] {
+    stream_of(stream)->run(prepared.kernel.get(), prepared.maps, inputs, outputs, workspace);
+    return GR_OK;
+  });
+}
+
+const void* get_extension(void*, const char*) noexcept { return nullptr; }
+
+}  // namespace
+
+int32_t make_host_backend(KernelTable table, HostBackendConfig config, gr_backend_t* out,
+                          gr_error_t* err) noexcept {
+  return guarded("create", err, [&] {
+    gr_backend_t face = {};
+    face.struct_size = std::min<uint32_t>(out->struct_size, sizeof face);
+    face.self = new Backend{std::move(table), std::move(config)};
+    face.destroy = destroy;
+    face.device_info = device_info;
+    face.allocate = allocate;
+    face.release = release;
+    face.copy = copy;
+    face.stream_create = stream_create;
+    face.stream_destroy = stream_destroy;
+    face.stream_synchronize = stream_synchronize;
+    face.event_create = event_create;
+    face.event_destroy = event_destroy;
+    face.event_record = event_record;
+    face.stream_wait = stream_wait;
+    face.event_synchronize = event_synchronize;
+    face.claim = claim;
+    face.prepare = prepare;
+    face.kernel_destroy = kernel_destroy;
+    face.launch = launch;
+    face.get_extension = get_extension;
+    std::memcpy(out, &face, face.struct_size);
+    return GR_OK;
+  });
+}
+
+}  // namespace gradrack::host

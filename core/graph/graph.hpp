@@ -92,6 +92,7 @@ class Graph {
   Status add_objective(std::string name, ValueId sum, ValueId count);
   Status add_output(std::string name, ValueId value);
   Status add_write(ValueId target, ValueId value);
+  void drop_writes() { writes_.clear(); }
   Status push_stage(std::string_view name);
   Status pop_stage();
   /// Kind and stage that new nodes get. Returns the stage index, or -1.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer updates as graph nodes: see update.hpp.
+#include "core/optim/update.hpp"
+
+#include <algorithm>
+
+#include "core/graph/builder_api.hpp"
+#include "core/graph/emitter.hpp"
+
+namespace gradrack {
+
+namespace {
+
+Result<ValueId> scalar(Graph& graph, const std::string& name) {
+  const ValueId known = graph.find_source(name);
+  if (known != GR_NO_VALUE) return known;
+  Value value;
+  value.source = Source::kScalar;
+  value.name = name;
+  value.type = {GR_FLOAT64, {}};
+  return graph.add_source(std::move(value));
+}
+
+class ParameterUpdate {
+ public:
+  ParameterUpdate(Graph& graph, const GroupUpdate& group, ValueId ok)
+      : graph_(graph), group_(group), ok_(ok), first_node_(graph.nodes().size()) {}
+
+  Status run(const std::string& name, ValueId gradient, ValueId factor) {
+    parameter_ = graph_.find_source(name);
+    if (parameter_ == GR_NO_VALUE) return internal_error("no parameter '" + name + "'");
+    const Status status = build(gradient, factor);
+    return status.with_context("optimizer " + group_.plugin + ", parameter " + name);
+  }
+
+ private:
+  Status build(ValueId gradient, ValueId factor) {
+    const Value parameter = graph_.value(parameter_);
+    graph_.set_stage(parameter.stage);
+    GR_ASSIGN(const std::vector<int64_t> dims, bind(parameter.type.shape, {}));
+    const std::string stage = graph_.stage_name(parameter.stage);
+    const gr_parameter_info_t info = {sizeof info, parameter.type.dtype, parameter.name.c_str(),
+                                      stage.c_str(), dims.data(),
+                                      static_cast<uint32_t>(dims.size()), parameter.role};
+    GR_TRY(declare_states(info));
+    Emitter e(graph_);
+    const ValueId used = e.mul(gradient, e.cast(factor, parameter.type.dtype));
+    GR_TRY(e.status());
+    gr_update_t update = {};
+    update.struct_size = sizeof update;
+    update.state_count = static_cast<uint32_t>(states_.size());
+    update.info = &info;
+    update.parameter = parameter_;
+    update.gradient = used;
+    update.states = states_.data();
+    GR_ASSIGN(update.lr, scalar(graph_, group_.lr_scalar));
+    GR_ASSIGN(update.step, scalar(graph_, kStepNumber));
+    update.new_parameter = GR_NO_VALUE;
+    std::fill(std::begin(update.new_states), std::end(update.new_states), GR_NO_VALUE);
+    BuilderApi api(graph_);
+    const gr_builder_t builder = api.builder();
+    gr_error_t err = {};
+    const gr_optimizer_t& optimizer = *group_.optimizer;
+    GR_TRY(status_from(optimizer.build_update(optimizer.self, &builder, &update, &err), err));
+    GR_TRY(commit(parameter_, update.new_parameter));
+    for (size_t k = 0; k < states_.size(); ++k) GR_TRY(commit(states_[k], update.new_states[k]));
+    return {};
+  }
+
+  Status declare_states(const gr_parameter_info_t& info) {
+    gr_state_t declared[GR_MAX_STATES] = {};
+    uint32_t count = GR_MAX_STATES;
+    gr_error_t err = {};
+    const gr_optimizer_t& optimizer = *group_.optimizer;
+    GR_TRY(status_from(optimizer.declare_state(optimizer.self, &info, declared, &count, &err), err));
+    if (count > GR_MAX_STATES) return invalid_argument("declares more than 8 states");
+    for (uint32_t k = 0; k < count; ++k) {
+      if (declared[k].name == nullptr || declared[k].rank > GR_MAX_RANK) {
+        return invalid_argument("declares a state without a name or with more than 8 dims");
+      }
+      Value state;
+      state.source = Source::kState;
+      state.name = std::string(info.name) + "." + declared[k].name;
+      state.type = {declared[k].dtype, Shape(declared[k].dims, declared[k].dims + declared[k].rank)};
+      state.init = declared[k].init;
+      GR_ASSIGN(const ValueId id, graph_.add_source(std::move(state)));
+      states_.push_back(id);
+    }
+    return {};
+  }
+
+  // Writes `value` to `target` when the step is good: through the operator's own gate where it has one,
+  // else through a Where.
+  Status commit(ValueId target, ValueId value) {
+    if (!graph_.has(value)) return invalid_argument("left a new value unset");
+    if (!gate(target, value)) {
+      Emitter e(graph_);
+      value = e.where(ok_, value, target);
+      GR_TRY(e.status());
+    }
+    return graph_.add_write(target, value);
+  }
+
+  // True when the operator that makes `value` returns the old `target` by itself when its gate is shut.
+  bool gate(ValueId target, ValueId value) {
+    const Value& made = graph_.value(value);
+    if (made.node < static_cast<int32_t>(first_node_)) return false;
+    Node& node = graph_.node(static_cast<size_t>(made.node));
+    const OpDef& op = *node.op;
+    const size_t k = static_cast<size_t>(made.output_index);
+    if (op.gate_input < 0 || k >= op.gated_state.size()) return false;
+    const size_t old = static_cast<size_t>(op.gated_state[k]);
+    if (old >= node.inputs.size() || node.inputs[old] != target) return false;
+    const size_t slot = static_cast<size_t>(op.gate_input);
+    if (node.inputs.size() <= slot) node.inputs.resize(slot + 1, GR_NO_VALUE);
+    if (node.inputs[slot] == GR_NO_VALUE) node.inputs[slot] = ok_;
+    return node.inputs[slot] == ok_;
+  }
+
+  Graph& graph_;
+  const GroupUpdate& group_;
+  ValueId ok_;
+  size_t first_node_;
+  ValueId parameter_ = GR_NO_VALUE;
+  std::vector<ValueId> states_;
+};
+
+}  // namespace
+
+Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
+                             const std::vector<ValueId>& gradients, ValueId factor, ValueId ok) {
+  for (const GroupUpdate& group : request.groups) {
+    for (const std::string& name : group.parameters) {
+      const auto at = std::find_if(request.parameters.begin(), request.parameters.end(),
+                                   [&](const TrainedParameter& p) { return p.name == name; });
+      if (at == request.parameters.end()) continue;
+      const ValueId gradient = gradients[static_cast<size_t>(at - request.parameters.begin())];
+      if (gradient == GR_NO_VALUE) continue;  // absent: skipped, not zero
+      ParameterUpdate update(graph, group, ok);
+      GR_TRY(update.run(name, gradient, factor));
+    }
+  }
+  graph.set_stage(-1);
+  return {};
+}
+
+}  // namespace gradrack

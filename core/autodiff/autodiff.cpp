@@ -41,7 +41,8 @@ std::vector<bool> read_by_objectives(const Graph& graph) {
   return read;
 }
 
-/// Copy of the graph in which each node on the way from `wrt` to the objectives has a gradient rule.
+/// Copy of the graph in which each node on the way from `wrt` to the objectives has a gradient
+/// rule.
 Result<Graph> with_rules(const Graph& graph, const std::vector<std::string>& wrt) {
   Graph current = graph;
   for (;;) {
@@ -154,8 +155,9 @@ class Backward {
     for (const ValueId id : node.inputs) wanted |= wants(id);
     if (!has_grad || !wanted || node.op->non_differentiable) return {};
     if (!node.op->grad) {
-      return unsupported("operator " + node.op->full_name() +
-                         " has no gradient, and the objective depends on a trained value through it");
+      return unsupported(
+          "operator " + node.op->full_name() +
+          " has no gradient, and the objective depends on a trained value through it");
     }
     graph_.set_stage(node.stage);
     segment_starts_.push_back(graph_.nodes().size());
@@ -186,8 +188,8 @@ class Backward {
     return reached;
   }
 
-  // A backward node is dX when it leads, within the nodes of one gradient rule, to the gradient of a
-  // value that depends on the batch; the others make gradients of weights alone.
+  // A backward node is dX when it leads, within the nodes of one gradient rule, to the gradient of
+  // a value that depends on the batch; the others make gradients of weights alone.
   void mark_weight_gradients() {
     const size_t count = graph_.nodes().size();
     std::vector<bool> critical(count, false);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status and Result<T>: how core reports what can go wrong at run time.
 //
-// Base of the flow; used by everything. Codes are those of gradrack/status.h, so an error crosses the
-// plugin wall without translation. Invariant: core throws nothing; a Status is never dropped in silence
+// Base of the flow; used by everything. Codes are those of gradrack/status.h, so an error crosses
+// the plugin wall without translation. Invariant: core throws nothing; a Status is never dropped in
+// silence
 // ([[nodiscard]]). GR_CHECK is for programmer errors only.
 #pragma once
 
@@ -64,8 +65,8 @@ inline int32_t status_to(const Status& status, gr_error_t* err) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) {}   // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design
 
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
@@ -88,10 +89,10 @@ class [[nodiscard]] Result {
 
 /// Returns the error of `expression` (a Status) from the enclosing function.
 #define GR_TRY(expression) GR_TRY_INNER(GR_CONCAT(gr_status_, __COUNTER__), expression)
-#define GR_TRY_INNER(status_name, expression)       \
-  do {                                              \
-    ::gradrack::Status status_name = (expression);  \
-    if (!status_name.ok()) return status_name;      \
+#define GR_TRY_INNER(status_name, expression)      \
+  do {                                             \
+    ::gradrack::Status status_name = (expression); \
+    if (!status_name.ok()) return status_name;     \
   } while (false)
 
 /// `GR_ASSIGN(auto x, f())`: x gets the value of a Result, or its error is returned.
@@ -103,10 +104,10 @@ class [[nodiscard]] Result {
   declaration = std::move(*result)
 
 /// Ends the program on a programmer error; never for what input can cause.
-#define GR_CHECK(condition)                                                             \
-  do {                                                                                  \
-    if (!(condition)) {                                                                 \
+#define GR_CHECK(condition)                                                                   \
+  do {                                                                                        \
+    if (!(condition)) {                                                                       \
       std::fprintf(stderr, "%s:%d: bug: %s does not hold\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                     \
-    }                                                                                   \
+      std::abort();                                                                           \
+    }                                                                                         \
   } while (false)

@@ -14,10 +14,9 @@ Attrs::Attrs(std::initializer_list<Item> items) {
 }
 
 void Attrs::set(std::string_view name, AttrValue value) {
-  const auto at = std::lower_bound(items_.begin(), items_.end(), name,
-                                   [](const Item& item, std::string_view key) {
-                                     return item.first < key;
-                                   });
+  const auto at =
+      std::lower_bound(items_.begin(), items_.end(), name,
+                       [](const Item& item, std::string_view key) { return item.first < key; });
   if (at != items_.end() && at->first == name) {
     at->second = std::move(value);
   } else {

@@ -76,7 +76,8 @@ int32_t add_buffer(gr_graph_t* graph, const gr_parameter_t* buffer, gr_value_t* 
 int32_t update_buffer(gr_graph_t* graph, gr_value_t buffer, gr_value_t value, gr_error_t* err) {
   Graph& g = self(graph).graph();
   if (!g.has(buffer) || g.value(buffer).source != Source::kBuffer) {
-    return gr_fail(err, GR_INVALID_ARGUMENT, "buffer", "update_buffer wants a value made by buffer");
+    return gr_fail(err, GR_INVALID_ARGUMENT, "buffer",
+                   "update_buffer wants a value made by buffer");
   }
   return status_to(g.add_write(buffer, value), err);
 }
@@ -93,10 +94,18 @@ Result<Attrs> attrs_from(const gr_node_t& node) {
   for (uint32_t k = 0; k < node.attr_count; ++k) {
     const gr_attr_t& a = node.attrs[k];
     switch (a.type) {
-      case GR_ATTR_INT: attrs.set(a.name, a.i); break;
-      case GR_ATTR_FLOAT: attrs.set(a.name, a.f); break;
-      case GR_ATTR_STRING: attrs.set(a.name, text_or_empty(a.s)); break;
-      case GR_ATTR_INTS: attrs.set(a.name, std::vector<int64_t>(a.ints, a.ints + a.count)); break;
+      case GR_ATTR_INT:
+        attrs.set(a.name, a.i);
+        break;
+      case GR_ATTR_FLOAT:
+        attrs.set(a.name, a.f);
+        break;
+      case GR_ATTR_STRING:
+        attrs.set(a.name, text_or_empty(a.s));
+        break;
+      case GR_ATTR_INTS:
+        attrs.set(a.name, std::vector<int64_t>(a.ints, a.ints + a.count));
+        break;
       case GR_ATTR_FLOATS:
         attrs.set(a.name, std::vector<double>(a.floats, a.floats + a.count));
         break;
@@ -152,15 +161,24 @@ int32_t type_of(gr_graph_t* graph, gr_value_t id, gr_type_t* out, gr_error_t* er
   out->rank = static_cast<uint32_t>(type.shape.size());
   for (size_t k = 0; k < type.shape.size(); ++k) {
     const Dim& dim = type.shape[k];
-    out->dims[k] = dim.is_number() ? gr_dim_t{dim.number(), nullptr}
-                                   : gr_dim_t{-1, api.keep_text(dim)};
+    out->dims[k] =
+        dim.is_number() ? gr_dim_t{dim.number(), nullptr} : gr_dim_t{-1, api.keep_text(dim)};
   }
   return GR_OK;
 }
 
-const gr_graph_api_t kApi = {sizeof(gr_graph_api_t), 0,          add_input,     add_parameter,
-                             add_buffer,             update_buffer, add_constant, add_node,
-                             add_objective,          add_output, push_stage,    pop_stage,
+const gr_graph_api_t kApi = {sizeof(gr_graph_api_t),
+                             0,
+                             add_input,
+                             add_parameter,
+                             add_buffer,
+                             update_buffer,
+                             add_constant,
+                             add_node,
+                             add_objective,
+                             add_output,
+                             push_stage,
+                             pop_stage,
                              type_of};
 
 template <typename T>
@@ -209,18 +227,31 @@ const char* BuilderApi::keep_text(const Dim& dim) {
 }
 
 Result<ConstantData> constant_from(const DLTensor& tensor) {
-  if (tensor.device.device_type != kDLCPU) return invalid_argument("a constant must be on the host");
+  if (tensor.device.device_type != kDLCPU)
+    return invalid_argument("a constant must be on the host");
   int64_t count = 1;
   for (int32_t k = 0; k < tensor.ndim; ++k) count *= tensor.shape[k];
   ConstantData data;
   switch (gr_dtype_of(tensor.dtype)) {
-    case GR_FLOAT32: append<float>(tensor, count, &data); break;
-    case GR_FLOAT64: append<double>(tensor, count, &data); break;
-    case GR_INT64: append<int64_t>(tensor, count, &data); break;
-    case GR_INT32: append<int32_t>(tensor, count, &data); break;
-    case GR_INT8: append<int8_t>(tensor, count, &data); break;
+    case GR_FLOAT32:
+      append<float>(tensor, count, &data);
+      break;
+    case GR_FLOAT64:
+      append<double>(tensor, count, &data);
+      break;
+    case GR_INT64:
+      append<int64_t>(tensor, count, &data);
+      break;
+    case GR_INT32:
+      append<int32_t>(tensor, count, &data);
+      break;
+    case GR_INT8:
+      append<int8_t>(tensor, count, &data);
+      break;
     case GR_UINT8:
-    case GR_BOOL: append<uint8_t>(tensor, count, &data); break;
+    case GR_BOOL:
+      append<uint8_t>(tensor, count, &data);
+      break;
     default:
       return unsupported("constants of " + dtype_name(gr_dtype_of(tensor.dtype)) +
                          " are not taken; give float32 or float64");

@@ -2,8 +2,8 @@
 // Dim: one dimension of a shape, a polynomial over named symbols with integer coefficients.
 //
 // Shapes are inferred once with names ("batch", "time") and bound to numbers when a plan is made.
-// Invariant: canonical form, so two dims are equal exactly when their terms are; division that does not
-// come out even becomes an atom floor(a/b) with a canonical text.
+// Invariant: canonical form, so two dims are equal exactly when their terms are; division that does
+// not come out even becomes an atom floor(a/b) with a canonical text.
 #pragma once
 
 #include <cstdint>

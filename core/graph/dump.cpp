@@ -8,16 +8,26 @@ namespace gradrack {
 
 std::string dtype_name(gr_dtype_t dtype) {
   switch (dtype) {
-    case GR_INT8: return "int8";
-    case GR_INT32: return "int32";
-    case GR_INT64: return "int64";
-    case GR_UINT8: return "uint8";
-    case GR_FLOAT16: return "float16";
-    case GR_FLOAT32: return "float32";
-    case GR_FLOAT64: return "float64";
-    case GR_BFLOAT16: return "bfloat16";
-    case GR_BOOL: return "bool";
-    default: return fmt::format("dtype({})", dtype);
+    case GR_INT8:
+      return "int8";
+    case GR_INT32:
+      return "int32";
+    case GR_INT64:
+      return "int64";
+    case GR_UINT8:
+      return "uint8";
+    case GR_FLOAT16:
+      return "float16";
+    case GR_FLOAT32:
+      return "float32";
+    case GR_FLOAT64:
+      return "float64";
+    case GR_BFLOAT16:
+      return "bfloat16";
+    case GR_BOOL:
+      return "bool";
+    default:
+      return fmt::format("dtype({})", dtype);
   }
 }
 
@@ -34,8 +44,7 @@ std::string value_text(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   if (value.source == Source::kConstant && value.type.shape.empty()) {
     const ConstantData& data = *value.constant;
-    return data.reals.empty() ? fmt::format("{}", data.ints[0])
-                              : fmt::format("{}", data.reals[0]);
+    return data.reals.empty() ? fmt::format("{}", data.ints[0]) : fmt::format("{}", data.reals[0]);
   }
   if (value.source == Source::kConstant && value.known.has_value()) {
     return to_text(Shape(*value.known));

@@ -2,8 +2,8 @@
 // Emitter: writes nodes into a graph with one call an operator, for gradient rules, decompositions,
 // clipping and the like.
 //
-// Invariant: the first error sticks; after it every call returns GR_NO_VALUE and does nothing, so that
-// rules read as formulas and `status()` is looked at once at the end.
+// Invariant: the first error sticks; after it every call returns GR_NO_VALUE and does nothing, so
+// that rules read as formulas and `status()` is looked at once at the end.
 #pragma once
 
 #include <string_view>
@@ -35,9 +35,9 @@ class Emitter {
                              std::vector<ValueId> inputs, Attrs attrs, size_t count);
 
   // Constants.
-  ValueId constant(gr_dtype_t dtype, double number);             ///< scalar []
-  ValueId like(ValueId x, double number);                        ///< scalar of x's dtype
-  ValueId ints(const std::vector<int64_t>& numbers);             ///< int64 [n]
+  ValueId constant(gr_dtype_t dtype, double number);  ///< scalar []
+  ValueId like(ValueId x, double number);             ///< scalar of x's dtype
+  ValueId ints(const std::vector<int64_t>& numbers);  ///< int64 [n]
 
   // Arithmetic with broadcasting.
   ValueId add(ValueId a, ValueId b) { return op("Add", {a, b}); }
@@ -49,7 +49,7 @@ class Emitter {
   ValueId mul(ValueId a, double b) { return mul(a, like(a, b)); }
   ValueId div(double a, ValueId b) { return div(like(b, a), b); }
   ValueId neg(ValueId a) { return op("Neg", {a}); }
-  ValueId cast(ValueId a, gr_dtype_t dtype);                     ///< a itself when it has the dtype
+  ValueId cast(ValueId a, gr_dtype_t dtype);  ///< a itself when it has the dtype
 
   // Shapes.
   ValueId shape_of(ValueId x) { return op("Shape", {x}); }

@@ -57,11 +57,16 @@ class NodeInference : public InferContext {
 
 const char* attr_type_name(int32_t type) {
   switch (type) {
-    case GR_ATTR_INT: return "an integer";
-    case GR_ATTR_FLOAT: return "a float";
-    case GR_ATTR_STRING: return "a string";
-    case GR_ATTR_INTS: return "a list of integers";
-    default: return "a list of floats";
+    case GR_ATTR_INT:
+      return "an integer";
+    case GR_ATTR_FLOAT:
+      return "a float";
+    case GR_ATTR_STRING:
+      return "a string";
+    case GR_ATTR_INTS:
+      return "a list of integers";
+    default:
+      return "a list of floats";
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph: values and nodes of one step, in program order.
 //
-// Models, autodiff, optimizers and rewrites append to it; plans read it. A value is written once, by a
-// node or by a source (input, parameter, ...). Invariant: nodes are in a legal execution order (each
-// input's producer comes before), types are inferred and checked when a node is made, and a failed call
-// leaves the graph as it was.
+// Models, autodiff, optimizers and rewrites append to it; plans read it. A value is written once,
+// by a node or by a source (input, parameter, ...). Invariant: nodes are in a legal execution order
+// (each input's producer comes before), types are inferred and checked when a node is made, and a
+// failed call leaves the graph as it was.
 #pragma once
 
 #include <cstdint>
@@ -33,22 +33,22 @@ enum class Source {
   kConstant
 };
 
-/// Contents of a constant; reals are kept in double whatever the dtype, so that a change of precision
-/// loses nothing.
+/// Contents of a constant; reals are kept in double whatever the dtype, so that a change of
+/// precision loses nothing.
 struct ConstantData {
-  std::vector<double> reals;   // floating dtypes
-  std::vector<int64_t> ints;   // integer and bool dtypes
+  std::vector<double> reals;  // floating dtypes
+  std::vector<int64_t> ints;  // integer and bool dtypes
 };
 
 struct Value {
   Type type;
   Source source = Source::kNode;
-  int32_t node = -1;        // producer
+  int32_t node = -1;  // producer
   int32_t output_index = 0;
-  std::string name;         // sources; outputs of nodes have none
-  int64_t limit = 0;        // inputs: values in [0, limit) when > 0
+  std::string name;   // sources; outputs of nodes have none
+  int64_t limit = 0;  // inputs: values in [0, limit) when > 0
   int32_t role = GR_ROLE_WEIGHT;
-  int32_t stage = -1;       // stage in which the source was declared
+  int32_t stage = -1;  // stage in which the source was declared
   gr_init_t init = {};
   std::shared_ptr<const ConstantData> constant;
   std::optional<KnownInts> known;
@@ -56,10 +56,10 @@ struct Value {
 
 struct Node {
   const OpDef* op = nullptr;
-  std::vector<ValueId> inputs;   // GR_NO_VALUE: left out
+  std::vector<ValueId> inputs;  // GR_NO_VALUE: left out
   std::vector<ValueId> outputs;
   Attrs attrs;
-  int32_t stage = -1;            // index into stages(); -1: none
+  int32_t stage = -1;  // index into stages(); -1: none
   int32_t kind = GR_KIND_FORWARD;
 };
 

@@ -2,9 +2,9 @@
 // OpDef: all that one operator is, in one entry: ports, attributes, shape rule, gradient rule,
 // decomposition, documentation.
 //
-// Families of entries live in core/graph/ops/*.cpp; adding an operator is adding one entry there and a
-// kernel per backend that wants it. Invariant: an operator that is not `primitive` has a decomposition,
-// so a backend with the primitives alone runs everything.
+// Families of entries live in core/graph/ops/*.cpp; adding an operator is adding one entry there
+// and a kernel per backend that wants it. Invariant: an operator that is not `primitive` has a
+// decomposition, so a backend with the primitives alone runs everything.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,8 @@ class InferContext {
   virtual void set_known(size_t k, KnownInts contents) = 0;
 };
 
-/// What a gradient rule sees and answers. It emits nodes through `e` and never reads a null gradient.
+/// What a gradient rule sees and answers. It emits nodes through `e` and never reads a null
+/// gradient.
 class GradContext {
  public:
   virtual ~GradContext() = default;
@@ -85,7 +86,7 @@ struct PortDef {
 
 struct AttrDef {
   std::string name;
-  int32_t type = GR_ATTR_INT;        // GR_ATTR_*
+  int32_t type = GR_ATTR_INT;  // GR_ATTR_*
   bool required = false;
   bool has_default = false;
   AttrValue default_value = int64_t{0};
@@ -102,7 +103,7 @@ std::vector<PortDef> ports(std::string_view text);
 struct OpDef {
   std::string domain;  // "" is ONNX
   std::string name;
-  std::string doc;     // one or two sentences, with the formula
+  std::string doc;  // one or two sentences, with the formula
   std::vector<PortDef> inputs;
   std::vector<PortDef> outputs;
   std::vector<AttrDef> attrs;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replay: copies a graph node by node into a new one, with a hook that may write something else.
 //
-// Every rewrite (decomposition, change of precision, folding) is a replay, so that types are inferred
-// again and nothing half-rewritten exists. Invariant: after run(), each value of the old graph that is
-// still used has an image in the new one; objectives, outputs and writes point to images.
+// Every rewrite (decomposition, change of precision, folding) is a replay, so that types are
+// inferred again and nothing half-rewritten exists. Invariant: after run(), each value of the old
+// graph that is still used has an image in the new one; objectives, outputs and writes point to
+// images.
 #pragma once
 
 #include <functional>
@@ -48,8 +49,8 @@ Result<std::vector<ValueId>> emit_decomposition(Graph& graph, const OpDef& op,
                                                 const std::vector<ValueId>& inputs,
                                                 const Attrs& attrs, size_t outputs);
 
-/// Copy of `graph` in which every node for which `wanted` answers true is decomposed, and the nodes of
-/// the decomposition likewise.
+/// Copy of `graph` in which every node for which `wanted` answers true is decomposed, and the nodes
+/// of the decomposition likewise.
 Result<Graph> decompose_where(const Graph& graph, const std::function<bool(const Node&)>& wanted);
 
 }  // namespace gradrack

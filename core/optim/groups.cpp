@@ -79,8 +79,7 @@ Result<std::vector<Group>> route_parameters(const std::vector<ParameterFacts>& p
   for (Group& group : groups) {
     if (group.members.empty() && group.rule >= 0) {
       const GroupRule& rule = rules[static_cast<size_t>(group.rule)];
-      const std::string near =
-          rule.match.empty() ? "" : did_you_mean(rule.match.front(), names);
+      const std::string near = rule.match.empty() ? "" : did_you_mean(rule.match.front(), names);
       return invalid_argument(fmt::format(
           "optimizer.groups[{}] ({}) matches no parameter, or earlier rules took all it matches{}",
           group.rule, rule_text(rule), near));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameter groups: which rule of the YAML owns which parameter.
 //
-// Rules are tried in order and the first that matches wins; what no rule takes goes to two groups that
-// are always there, `decay` (rank >= 2 and role weight or embedding) and `no_decay` (the rest, with
-// weight_decay 0). Roles come from the model, never from a guess at names. Invariant: every parameter is
-// in exactly one group, and a rule that takes nothing is an error.
+// Rules are tried in order and the first that matches wins; what no rule takes goes to two groups
+// that are always there, `decay` (rank >= 2 and role weight or embedding) and `no_decay` (the rest,
+// with weight_decay 0). Roles come from the model, never from a guess at names. Invariant: every
+// parameter is in exactly one group, and a rule that takes nothing is an error.
 #pragma once
 
 #include <string>
@@ -30,8 +30,8 @@ struct GroupRule {
 };
 
 struct Group {
-  std::string name;   // "group 0 (*.bias)", "decay", "no_decay"
-  int rule = -1;      // index into the rules; -1: a default group
+  std::string name;  // "group 0 (*.bias)", "decay", "no_decay"
+  int rule = -1;     // index into the rules; -1: a default group
   bool no_decay = false;
   std::vector<size_t> members;  // indices of parameters, ascending
 };

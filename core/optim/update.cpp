@@ -39,9 +39,10 @@ class ParameterUpdate {
     graph_.set_stage(parameter.stage);
     GR_ASSIGN(const std::vector<int64_t> dims, bind(parameter.type.shape, {}));
     const std::string stage = graph_.stage_name(parameter.stage);
-    const gr_parameter_info_t info = {sizeof info, parameter.type.dtype, parameter.name.c_str(),
-                                      stage.c_str(), dims.data(),
-                                      static_cast<uint32_t>(dims.size()), parameter.role};
+    const gr_parameter_info_t info = {
+        sizeof info,   parameter.type.dtype, parameter.name.c_str(),
+        stage.c_str(), dims.data(),          static_cast<uint32_t>(dims.size()),
+        parameter.role};
     GR_TRY(declare_states(info));
     Emitter e(graph_);
     const ValueId used = e.mul(gradient, e.cast(factor, parameter.type.dtype));
@@ -72,7 +73,8 @@ class ParameterUpdate {
     uint32_t count = GR_MAX_STATES;
     gr_error_t err = {};
     const gr_optimizer_t& optimizer = *group_.optimizer;
-    GR_TRY(status_from(optimizer.declare_state(optimizer.self, &info, declared, &count, &err), err));
+    GR_TRY(
+        status_from(optimizer.declare_state(optimizer.self, &info, declared, &count, &err), err));
     if (count > GR_MAX_STATES) return invalid_argument("declares more than 8 states");
     for (uint32_t k = 0; k < count; ++k) {
       if (declared[k].name == nullptr || declared[k].rank > GR_MAX_RANK) {
@@ -81,7 +83,8 @@ class ParameterUpdate {
       Value state;
       state.source = Source::kState;
       state.name = std::string(info.name) + "." + declared[k].name;
-      state.type = {declared[k].dtype, Shape(declared[k].dims, declared[k].dims + declared[k].rank)};
+      state.type = {declared[k].dtype,
+                    Shape(declared[k].dims, declared[k].dims + declared[k].rank)};
       state.init = declared[k].init;
       GR_ASSIGN(const ValueId id, graph_.add_source(std::move(state)));
       states_.push_back(id);
@@ -89,8 +92,8 @@ class ParameterUpdate {
     return {};
   }
 
-  // Writes `value` to `target` when the step is good: through the operator's own gate where it has one,
-  // else through a Where.
+  // Writes `value` to `target` when the step is good: through the operator's own gate where it has
+  // one, else through a Where.
   Status commit(ValueId target, ValueId value) {
     if (!graph_.has(value)) return invalid_argument("left a new value unset");
     if (!gate(target, value)) {
@@ -101,7 +104,8 @@ class ParameterUpdate {
     return graph_.add_write(target, value);
   }
 
-  // True when the operator that makes `value` returns the old `target` by itself when its gate is shut.
+  // True when the operator that makes `value` returns the old `target` by itself when its gate is
+  // shut.
   bool gate(ValueId target, ValueId value) {
     const Value& made = graph_.value(value);
     if (made.node < static_cast<int32_t>(first_node_)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers' part of a step graph: asks each group's plugin for the update of each parameter and
-// commits the results. Called by step_graph.cpp alone.
+// The optimizers' part of a step graph: asks each group's plugin for the update of each parameter
+// and commits the results. Called by step_graph.cpp alone.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 namespace gradrack {
 
 /// Appends updates of all parameters that have a gradient. `gradients[k]` belongs to
-/// request.parameters[k] and is summed over targets; `factor` (float64 scalar) normalises and clips it;
-/// `ok` (bool scalar) gates every write. [plan]
+/// request.parameters[k] and is summed over targets; `factor` (float64 scalar) normalises and clips
+/// it; `ok` (bool scalar) gates every write. [plan]
 Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
                              const std::vector<ValueId>& gradients, ValueId factor, ValueId ok);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precision pass: gives every real value of the differentiated graph the dtype that a policy names.
+// The precision pass: gives every real value of the differentiated graph the dtype that a policy
+// names.
 //
 // Models and gradient rules write GR_FLOAT32 for "a real number"; this pass asks the policy for the
 // storage dtype and for each node's dtype, inserts casts where they differ, and infers types anew.
-// Follows autodiff, precedes the optimizer. Invariant: dtypes that a model named otherwise (float64,
-// integers) stay as they are.
+// Follows autodiff, precedes the optimizer. Invariant: dtypes that a model named otherwise
+// (float64, integers) stay as they are.
 #pragma once
 
 #include "core/graph/graph.hpp"

@@ -36,8 +36,8 @@ std::vector<bool> live_nodes(const Graph& graph) {
 
 /// The input that a no-op node passes on, or GR_NO_VALUE. A view that keeps dtype and shape is one.
 ValueId passed_through(const Graph& graph, const Node& node) {
-  const bool may_be = node.op->view || node.op->full_name() == "Cast" ||
-                      node.op->full_name() == "Expand";
+  const bool may_be =
+      node.op->view || node.op->full_name() == "Cast" || node.op->full_name() == "Expand";
   if (!may_be || node.outputs.size() != 1) return GR_NO_VALUE;
   const ValueId in = node.inputs[0];
   return graph.value(in).type == graph.value(node.outputs[0]).type
@@ -45,8 +45,8 @@ ValueId passed_through(const Graph& graph, const Node& node) {
              : static_cast<ValueId>(GR_NO_VALUE);
 }
 
-/// The constant that a Cast between floating dtypes of a constant is, made in `to`; GR_NO_VALUE when
-/// the node is something else. Contents are kept in double, so narrowing happens once, later.
+/// The constant that a Cast between floating dtypes of a constant is, made in `to`; GR_NO_VALUE
+/// when the node is something else. Contents are kept in double, so narrowing happens once, later.
 Result<ValueId> folded_cast(const Node& node, Replay& replay) {
   if (node.op->full_name() != "Cast") return static_cast<ValueId>(GR_NO_VALUE);
   const Value& in = replay.from().value(node.inputs[0]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend kind: a device that claims nodes, prepares kernels for concrete shapes, and launches them
-// on its streams.
+// The backend kind: a device that claims nodes, prepares kernels for concrete shapes, and launches
+// them on its streams.
 //
-// Life of a node here: claim (may I run it, how well) -> prepare (shapes are known: make the kernel, say
-// what it needs) -> launch (every step: asynchronous, no allocation, no lock). The host owns all memory.
-// Invariant: a kernel depends on its inputs, workspace and attributes alone, so that equal launches give
-// equal bits whatever stream they are on. What is not claimed goes to the next backend of the chain.
+// Life of a node here: claim (may I run it, how well) -> prepare (shapes are known: make the
+// kernel, say what it needs) -> launch (every step: asynchronous, no allocation, no lock). The host
+// owns all memory. Invariant: a kernel depends on its inputs, workspace and attributes alone, so
+// that equal launches give equal bits whatever stream they are on. What is not claimed goes to the
+// next backend of the chain.
 #ifndef GRADRACK_BACKEND_H_
 #define GRADRACK_BACKEND_H_
 
@@ -23,30 +24,30 @@ typedef struct gr_kernel gr_kernel_t;  ///< the backend's: code for one group at
 
 typedef struct gr_device_info {
   uint32_t struct_size;
-  int32_t device_type;     ///< DLDeviceType
+  int32_t device_type;  ///< DLDeviceType
   int32_t device_id;
-  int32_t host_memory;     ///< 1: memory is plain host memory, shared with other such backends
-  int64_t alignment;       ///< bytes, a power of two: of every tensor
-  int64_t memory_bytes;    ///< of the device; 0: unknown
+  int32_t host_memory;   ///< 1: memory is plain host memory, shared with other such backends
+  int64_t alignment;     ///< bytes, a power of two: of every tensor
+  int64_t memory_bytes;  ///< of the device; 0: unknown
   uint32_t max_streams;
   uint32_t reserved;
-  const char* description; ///< one line: device, instruction set, threads
+  const char* description;  ///< one line: device, instruction set, threads
 } gr_device_info_t;
 
 /// Type of a value with concrete dims. Frozen: never grows.
 typedef struct gr_value_type {
-  gr_value_t id;           ///< same id, same value within one request
+  gr_value_t id;  ///< same id, same value within one request
   gr_dtype_t dtype;
   uint32_t rank;
   uint32_t reserved;
   const int64_t* dims;
-  const void* constant;    ///< dense host bytes if the value is known when planning, else NULL
+  const void* constant;  ///< dense host bytes if the value is known when planning, else NULL
 } gr_value_type_t;
 
 /// A node as a backend sees it. Absent optional inputs have id GR_NO_VALUE.
 typedef struct gr_node_view {
   uint32_t struct_size;
-  int32_t kind;            ///< GR_KIND_*
+  int32_t kind;  ///< GR_KIND_*
   const char* domain;
   const char* op;
   const gr_value_type_t* inputs;
@@ -64,21 +65,21 @@ enum { GR_MAX_IN_PLACE = 8 };
 /// Verdict on one node. The host sets struct_size; the callee fills the rest.
 typedef struct gr_claim {
   uint32_t struct_size;
-  int32_t verdict;         ///< GR_CLAIM_*
-  int32_t group;           ///< nodes with one number >= 0 become one kernel; -1: alone
+  int32_t verdict;  ///< GR_CLAIM_*
+  int32_t group;    ///< nodes with one number >= 0 become one kernel; -1: alone
   int32_t reserved;
-  int64_t cost_ns;         ///< estimate; 0: unknown
-  char reason[128];        ///< for NO: which dtype, attribute or rank is in the way
+  int64_t cost_ns;   ///< estimate; 0: unknown
+  char reason[128];  ///< for NO: which dtype, attribute or rank is in the way
 } gr_claim_t;
 
 /// A group to prepare: nodes in order, with the values that cross its border.
 typedef struct gr_group {
   uint32_t struct_size;
-  uint32_t node_stride;    ///< bytes between two nodes
+  uint32_t node_stride;  ///< bytes between two nodes
   const gr_node_view_t* nodes;
   uint32_t node_count;
   uint32_t input_count;
-  const gr_value_type_t* inputs;   ///< present ones only, in the order of launch
+  const gr_value_type_t* inputs;  ///< present ones only, in the order of launch
   const gr_value_type_t* outputs;
   uint32_t output_count;
   uint32_t reserved;
@@ -89,7 +90,7 @@ typedef struct gr_kernel_info {
   uint32_t struct_size;
   uint32_t reserved;
   int64_t workspace_bytes;
-  int64_t cost_ns;           ///< estimate; 0: unknown
+  int64_t cost_ns;  ///< estimate; 0: unknown
   /// For output k (k < 8): the input whose memory it may share element for element, or -1.
   int32_t in_place[GR_MAX_IN_PLACE];
 } gr_kernel_info_t;
@@ -113,11 +114,11 @@ typedef struct gr_backend {
 
   // Streams and events. An error of asynchronous work is kept and comes back, once, from the next
   // stream_synchronize or event_synchronize that covers it; later work of that stream is skipped.
-  int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);   // [plan]
-  void (*stream_destroy)(void* self, gr_stream_t* stream);                    // [plan]
+  int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);         // [plan]
+  void (*stream_destroy)(void* self, gr_stream_t* stream);                          // [plan]
   int32_t (*stream_synchronize)(void* self, gr_stream_t* stream, gr_error_t* err);  // [exec]
-  int32_t (*event_create)(void* self, gr_event_t** out, gr_error_t* err);     // [plan]
-  void (*event_destroy)(void* self, gr_event_t* event);                       // [plan]
+  int32_t (*event_create)(void* self, gr_event_t** out, gr_error_t* err);           // [plan]
+  void (*event_destroy)(void* self, gr_event_t* event);                             // [plan]
   /// Marks all work queued on `stream` so far. [exec]
   int32_t (*event_record)(void* self, gr_event_t* event, gr_stream_t* stream, gr_error_t* err);
   /// Later work on `stream` waits for the event's last record. [exec]
@@ -133,10 +134,11 @@ typedef struct gr_backend {
   int32_t (*prepare)(void* self, const gr_group_t* group, gr_kernel_t** out, gr_kernel_info_t* info,
                      gr_error_t* err);
   void (*kernel_destroy)(void* self, gr_kernel_t* kernel);  // [plan]
-  /// Queues one run: inputs and outputs in the group's border order; the tensors' structs and memory
-  /// stay valid until the plan ends. Allocates nothing. [exec]
+  /// Queues one run: inputs and outputs in the group's border order; the tensors' structs and
+  /// memory stay valid until the plan ends. Allocates nothing. [exec]
   int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
-                    DLTensor* const* outputs, void* workspace, gr_stream_t* stream, gr_error_t* err);
+                    DLTensor* const* outputs, void* workspace, gr_stream_t* stream,
+                    gr_error_t* err);
   /// (optional) Extension "gr.capture/1", "gr.timing/1", ... or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);
 } gr_backend_t;

@@ -17,11 +17,11 @@ enum { GR_SPLIT_TRAIN = 0, GR_SPLIT_VALIDATION = 1 };
 
 /// One tensor of a batch. The first dim is the symbol "batch", the others are numbers.
 typedef struct gr_data_output {
-  const char* name;      ///< matched with the model's input of the same name
+  const char* name;  ///< matched with the model's input of the same name
   gr_dtype_t dtype;
   uint32_t rank;
   gr_dim_t dims[GR_MAX_RANK];
-  int64_t limit;         ///< integers: values are in [0, limit); 0: any (ignore_index may appear too)
+  int64_t limit;  ///< integers: values are in [0, limit); 0: any (ignore_index may appear too)
 } gr_data_output_t;
 
 /// What a source offers. All pointers live until the instance is destroyed.
@@ -31,20 +31,20 @@ typedef struct gr_data_info {
   const gr_data_output_t* outputs;  ///< walk with output_stride
   uint32_t output_stride;
   uint32_t reserved;
-  int64_t vocab;          ///< text: number of token ids; 0 otherwise
-  int64_t classes;        ///< classification: number of classes; 0 otherwise
-  int64_t block;          ///< text: tokens a row; 0 otherwise
-  int64_t train_items;    ///< windows or samples to draw from
+  int64_t vocab;        ///< text: number of token ids; 0 otherwise
+  int64_t classes;      ///< classification: number of classes; 0 otherwise
+  int64_t block;        ///< text: tokens a row; 0 otherwise
+  int64_t train_items;  ///< windows or samples to draw from
   int64_t validation_items;
-  const char* summary;    ///< one line for people
+  const char* summary;  ///< one line for people
 } gr_data_info_t;
 
 typedef struct gr_batch_request {
   uint32_t struct_size;
-  int32_t split;          ///< GR_SPLIT_*
-  uint64_t seed;          ///< the run's data seed
-  int64_t index;          ///< training: running microbatch number from 0; validation: batch number
-  int64_t batch_size;     ///< rows asked for
+  int32_t split;       ///< GR_SPLIT_*
+  uint64_t seed;       ///< the run's data seed
+  int64_t index;       ///< training: running microbatch number from 0; validation: batch number
+  int64_t batch_size;  ///< rows asked for
 } gr_batch_request_t;
 
 typedef struct gr_data {
@@ -55,18 +55,19 @@ typedef struct gr_data {
   void (*destroy)(void* self);
   /// [any]
   int32_t (*info)(void* self, gr_data_info_t* out, gr_error_t* err);
-  /// Rows of batch `index`: training batches are always full; the last validation batch may be short.
-  /// 0 after the end of the validation split. [any]
+  /// Rows of batch `index`: training batches are always full; the last validation batch may be
+  /// short. 0 after the end of the validation split. [any]
   int32_t (*rows)(void* self, const gr_batch_request_t* request, int64_t* rows, gr_error_t* err);
-  /// Fills one dense host tensor per output, in declared order, each with `rows` rows. GR_OUT_OF_RANGE
-  /// names a token or label beyond its limit, with its position. [exec]
+  /// Fills one dense host tensor per output, in declared order, each with `rows` rows.
+  /// GR_OUT_OF_RANGE names a token or label beyond its limit, with its position. [exec]
   int32_t (*batch)(void* self, const gr_batch_request_t* request, DLTensor* const* outputs,
                    uint32_t output_count, gr_error_t* err);
-  /// (optional) Text to ids: writes at most `capacity` ids and the number needed. GR_OUT_OF_RANGE: a
-  /// character the vocabulary lacks. [any]
+  /// (optional) Text to ids: writes at most `capacity` ids and the number needed. GR_OUT_OF_RANGE:
+  /// a character the vocabulary lacks. [any]
   int32_t (*encode)(void* self, const char* text, uint64_t bytes, int64_t* ids, uint64_t capacity,
                     uint64_t* count, gr_error_t* err);
-  /// (optional) Ids to text (not 0-terminated): writes at most `capacity` bytes and the number needed.
+  /// (optional) Ids to text (not 0-terminated): writes at most `capacity` bytes and the number
+  /// needed.
   int32_t (*decode)(void* self, const int64_t* ids, uint64_t count, char* text, uint64_t capacity,
                     uint64_t* bytes, gr_error_t* err);
 } gr_data_t;

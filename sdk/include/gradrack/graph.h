@@ -48,44 +48,45 @@ typedef struct gr_attr {
   uint64_t count;  ///< length of ints or floats
 } gr_attr_t;
 
-/// How a parameter, buffer or state begins. Random values come from Philox keyed by (seed, name), so
-/// they depend on nothing else.
+/// How a parameter, buffer or state begins. Random values come from Philox keyed by (seed, name),
+/// so they depend on nothing else.
 enum { GR_INIT_CONSTANT = 0, GR_INIT_NORMAL = 1, GR_INIT_UNIFORM = 2 };
 typedef struct gr_init {
   int32_t kind;  ///< GR_INIT_*
   int32_t reserved;
-  double a;      ///< constant; mean; low
-  double b;      ///< unused; standard deviation; high
+  double a;  ///< constant; mean; low
+  double b;  ///< unused; standard deviation; high
 } gr_init_t;
 
-/// What a parameter is to the optimizer's default groups; rank and name never have to be guessed at.
+/// What a parameter is to the optimizer's default groups; rank and name never have to be guessed
+/// at.
 enum { GR_ROLE_WEIGHT = 0, GR_ROLE_BIAS = 1, GR_ROLE_NORM = 2, GR_ROLE_EMBEDDING = 3 };
 
 typedef struct gr_input {
   uint32_t struct_size;
   gr_dtype_t dtype;
-  const char* name;     ///< matched with the data plugin's output of the same name
+  const char* name;  ///< matched with the data plugin's output of the same name
   const gr_dim_t* dims;
   uint32_t rank;
   uint32_t reserved;
-  int64_t limit;        ///< integers only: values are in [0, limit); 0: no such promise
+  int64_t limit;  ///< integers only: values are in [0, limit); 0: no such promise
 } gr_input_t;
 
 typedef struct gr_parameter {
   uint32_t struct_size;
-  gr_dtype_t dtype;     ///< GR_FLOAT32 means "the precision policy's choice"
-  const char* name;     ///< dotted, unique: the key in files
-  const gr_dim_t* dims; ///< numbers only
+  gr_dtype_t dtype;      ///< GR_FLOAT32 means "the precision policy's choice"
+  const char* name;      ///< dotted, unique: the key in files
+  const gr_dim_t* dims;  ///< numbers only
   uint32_t rank;
-  int32_t role;         ///< GR_ROLE_*
+  int32_t role;  ///< GR_ROLE_*
   gr_init_t init;
 } gr_parameter_t;
 
 typedef struct gr_node {
   uint32_t struct_size;
   uint32_t input_count;
-  const char* domain;   ///< "" (ONNX) or "gradrack"; NULL is ""
-  const char* op;       ///< "MatMul"
+  const char* domain;  ///< "" (ONNX) or "gradrack"; NULL is ""
+  const char* op;      ///< "MatMul"
   const gr_value_t* inputs;
   const gr_attr_t* attrs;
   uint32_t attr_count;
@@ -101,8 +102,8 @@ typedef struct gr_type {
   gr_dim_t dims[GR_MAX_RANK];
 } gr_type_t;
 
-/// The host's builder. Every call: GR_OK, or an error that names the operator, what it got and what it
-/// wanted. Strings and arrays are copied.
+/// The host's builder. Every call: GR_OK, or an error that names the operator, what it got and what
+/// it wanted. Strings and arrays are copied.
 typedef struct gr_graph_api {
   uint32_t struct_size;
   uint32_t flags;

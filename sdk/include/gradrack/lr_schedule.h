@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lr_schedule kind: the learning rate as a pure function of the update index.
 //
-// Invariant: no state. The value logged is the value used, and a resumed run needs nothing restored.
+// Invariant: no state. The value logged is the value used, and a resumed run needs nothing
+// restored.
 #ifndef GRADRACK_LR_SCHEDULE_H_
 #define GRADRACK_LR_SCHEDULE_H_
 
@@ -14,9 +15,9 @@ extern "C" {
 typedef struct gr_lr_request {
   uint32_t struct_size;
   uint32_t reserved;
-  int64_t update;      ///< index of this update from 0; skipped updates do not advance it
-  int64_t max_updates; ///< horizon: the run's max_steps
-  double base_lr;      ///< `lr` of the parameter group
+  int64_t update;       ///< index of this update from 0; skipped updates do not advance it
+  int64_t max_updates;  ///< horizon: the run's max_steps
+  double base_lr;       ///< `lr` of the parameter group
 } gr_lr_request_t;
 
 typedef struct gr_lr_schedule {

@@ -26,8 +26,8 @@ typedef struct gr_model {
   void* self;
   /// Frees `self`. [main]
   void (*destroy)(void* self);
-  /// Appends inputs, parameters, nodes, objectives and outputs. GR_INVALID_ARGUMENT: options that do
-  /// not fit each other or the data, with the option's name in `field`. [plan]
+  /// Appends inputs, parameters, nodes, objectives and outputs. GR_INVALID_ARGUMENT: options that
+  /// do not fit each other or the data, with the option's name in `field`. [plan]
   int32_t (*build)(void* self, const gr_builder_t* builder, const gr_model_context_t* context,
                    gr_error_t* err);
 } gr_model_t;

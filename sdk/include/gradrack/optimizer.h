@@ -21,15 +21,15 @@ typedef struct gr_parameter_info {
   uint32_t struct_size;
   gr_dtype_t dtype;
   const char* name;
-  const char* stage;      ///< dotted; "" outside any stage
+  const char* stage;  ///< dotted; "" outside any stage
   const int64_t* dims;
   uint32_t rank;
-  int32_t role;           ///< GR_ROLE_*
+  int32_t role;  ///< GR_ROLE_*
 } gr_parameter_info_t;
 
 /// A tensor that lives beside a parameter, such as "exp_avg". Saved as "NAME.STATE". Frozen.
 typedef struct gr_state {
-  const char* name;       ///< static text, or of the instance
+  const char* name;  ///< static text, or of the instance
   gr_dtype_t dtype;
   uint32_t rank;
   int64_t dims[GR_MAX_RANK];
@@ -42,11 +42,11 @@ typedef struct gr_update {
   uint32_t state_count;
   const gr_parameter_info_t* info;
   gr_value_t parameter;
-  gr_value_t gradient;              ///< unscaled and clipped, dtype and shape of the parameter
-  const gr_value_t* states;         ///< as declared
-  gr_value_t lr;                    ///< float64 scalar: this update's learning rate
-  gr_value_t step;                  ///< float64 scalar: 1 for the first update
-  gr_value_t new_parameter;         ///< out; dtype and shape of the parameter
+  gr_value_t gradient;                   ///< unscaled and clipped, dtype and shape of the parameter
+  const gr_value_t* states;              ///< as declared
+  gr_value_t lr;                         ///< float64 scalar: this update's learning rate
+  gr_value_t step;                       ///< float64 scalar: 1 for the first update
+  gr_value_t new_parameter;              ///< out; dtype and shape of the parameter
   gr_value_t new_states[GR_MAX_STATES];  ///< out; state_count of them
 } gr_update_t;
 
@@ -59,7 +59,8 @@ typedef struct gr_optimizer {
   /// Writes up to GR_MAX_STATES declarations and their number; no side effect. [plan]
   int32_t (*declare_state)(void* self, const gr_parameter_info_t* info, gr_state_t* states,
                            uint32_t* count, gr_error_t* err);
-  /// Appends nodes and sets the `new_` members. GR_UNSUPPORTED: not for a parameter like this. [plan]
+  /// Appends nodes and sets the `new_` members. GR_UNSUPPORTED: not for a parameter like this.
+  /// [plan]
   int32_t (*build_update)(void* self, const gr_builder_t* builder, gr_update_t* update,
                           gr_error_t* err);
 } gr_optimizer_t;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10: the counter-based random numbers that every part of Gradrack draws.
 //
-// A number depends on its key and counter alone, so it does not depend on schedule, threads, recompute
-// or resume. Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11 (Random123).
+// A number depends on its key and counter alone, so it does not depend on schedule, threads,
+// recompute or resume. Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11
+// (Random123).
 #ifndef GRADRACK_PHILOX_H_
 #define GRADRACK_PHILOX_H_
 

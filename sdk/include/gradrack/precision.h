@@ -25,7 +25,7 @@ enum {
 
 typedef struct gr_precision_node {
   uint32_t struct_size;
-  int32_t kind;        ///< GR_KIND_*
+  int32_t kind;  ///< GR_KIND_*
   const char* domain;
   const char* op;
   const char* stage;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler kind: a pure function from a task graph to an order and a stream per task.
 //
-// The host checks the answer (complete, respects dependencies, streams in range), inserts events where
-// streams meet, and falls back to `sequential` with the reason. Invariant: same request, same answer.
+// The host checks the answer (complete, respects dependencies, streams in range), inserts events
+// where streams meet, and falls back to `sequential` with the reason. Invariant: same request, same
+// answer.
 #ifndef GRADRACK_SCHEDULER_H_
 #define GRADRACK_SCHEDULER_H_
 
@@ -14,26 +15,26 @@ extern "C" {
 #endif
 
 typedef struct gr_task {
-  int32_t kind;              ///< GR_KIND_*
-  int32_t stage;             ///< index into stage_names; -1: none
-  int64_t cost_ns;           ///< estimated or measured
-  int64_t bytes_held;        ///< bytes of the outputs this task makes
-  int64_t bytes_freed;       ///< bytes whose last reader this task is, in program order
-  const uint32_t* deps;      ///< tasks that must finish before; each smaller than this task's index
+  int32_t kind;          ///< GR_KIND_*
+  int32_t stage;         ///< index into stage_names; -1: none
+  int64_t cost_ns;       ///< estimated or measured
+  int64_t bytes_held;    ///< bytes of the outputs this task makes
+  int64_t bytes_freed;   ///< bytes whose last reader this task is, in program order
+  const uint32_t* deps;  ///< tasks that must finish before; each smaller than this task's index
   uint32_t dep_count;
   uint32_t reserved;
 } gr_task_t;
 
 typedef struct gr_schedule_request {
   uint32_t struct_size;
-  uint32_t task_stride;      ///< bytes between two tasks
-  const gr_task_t* tasks;    ///< in program order, itself a legal order
+  uint32_t task_stride;    ///< bytes between two tasks
+  const gr_task_t* tasks;  ///< in program order, itself a legal order
   uint32_t task_count;
   uint32_t stage_count;
   const char* const* stage_names;
-  uint32_t streams;          ///< available; >= 1
+  uint32_t streams;  ///< available; >= 1
   uint32_t reserved;
-  int64_t memory_limit;      ///< bytes of live outputs allowed; 0: none
+  int64_t memory_limit;  ///< bytes of live outputs allowed; 0: none
 } gr_schedule_request_t;
 
 typedef struct gr_scheduler {

@@ -40,7 +40,7 @@ typedef struct {
 
 /// dtype of a value in a graph: one number, code * 256 + bits of DLPack's pair.
 typedef int32_t gr_dtype_t;
-#define GR_DTYPE(code, bits) ((code) * 256 + (bits))
+#define GR_DTYPE(code, bits) ((code)*256 + (bits))
 enum {
   GR_INT8 = GR_DTYPE(0, 8),
   GR_INT32 = GR_DTYPE(0, 32),

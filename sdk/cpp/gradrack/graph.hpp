@@ -75,6 +75,7 @@ class GraphBuilder {
   Value reals(std::span<const double> numbers, std::vector<int64_t> dims,
               gr_dtype_t dtype = GR_FLOAT32);
   Value scalar(double number, gr_dtype_t dtype = GR_FLOAT32);  ///< []
+  Value boolean(bool flag);                                    ///< bool []
 
   // Nodes.
 
@@ -102,6 +103,10 @@ class GraphBuilder {
   }
   Value layer_norm(Value x, Value weight, Value bias, double epsilon) {
     return node("LayerNormalization", {x, weight, bias}, {{"epsilon", epsilon}});
+  }
+  /// Zeroes each element with probability `ratio` and scales the others by 1 / (1 - ratio).
+  Value dropout(Value x, double ratio) {
+    return node("Dropout", {x, scalar(ratio), boolean(true)});
   }
   /// Declares objective `name`: cross entropy of `logits` [N, V] with `labels` [N] int64, summed
   /// over the labels that are not `ignore_index`, and their count.
@@ -217,7 +222,16 @@ inline Value GraphBuilder::reals(std::span<const double> numbers, std::vector<in
 }
 
 inline Value GraphBuilder::scalar(double number, gr_dtype_t dtype) {
+  const auto narrow = static_cast<float>(number);
+  if (dtype == GR_FLOAT32 && static_cast<double>(narrow) == number) {
+    return constant(&narrow, GR_FLOAT32, {});
+  }
   return reals({&number, 1}, {}, dtype);
+}
+
+inline Value GraphBuilder::boolean(bool flag) {
+  const uint8_t byte = flag ? 1 : 0;
+  return constant(&byte, GR_BOOL, {});
 }
 
 namespace detail {

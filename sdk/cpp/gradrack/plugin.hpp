@@ -20,6 +20,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -63,6 +64,8 @@ class Factory {
     return guarded(err, [&] {
       uint32_t host_size = 0;
       std::memcpy(&host_size, out, sizeof host_size);
+      require(host_size >= offsetof(Table, destroy) + sizeof(Table::destroy), GR_VERSION,
+              Kind::kKind, "the host's table of ", host_size, " bytes has no room for destroy");
       std::unique_ptr<T> self = make(host, options);
       Table table{};
       Kind::fill(table);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structure of the backward graph: absent gradients, dX and dW marks, fixed order, refusals. That the
+// numbers are right is checked against finite differences in tests/grad.
+#include "core/autodiff/autodiff.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/graph/emitter.hpp"
+
+namespace gradrack {
+namespace {
+
+ValueId source(Graph& graph, Source kind, const std::string& name, Shape shape,
+               gr_dtype_t dtype = GR_FLOAT32) {
+  Value value;
+  value.source = kind;
+  value.name = name;
+  value.type = {dtype, std::move(shape)};
+  return *graph.add_source(std::move(value));
+}
+
+/// Sum of all elements as the objective, with a count of one.
+void objective(Graph& graph, ValueId value) {
+  Emitter e(graph);
+  std::vector<int64_t> axes;
+  for (size_t k = 0; k < e.rank(value); ++k) axes.push_back(static_cast<int64_t>(k));
+  const ValueId sum = e.reduce_sum(value, axes, false);
+  const ValueId count = e.like(sum, 1.0);
+  ASSERT_TRUE(e.status().ok()) << e.status().message();
+  ASSERT_TRUE(graph.add_objective("loss", sum, count).ok());
+}
+
+size_t count_kind(const Graph& graph, std::string_view op, int32_t kind) {
+  size_t n = 0;
+  for (const Node& node : graph.nodes()) n += node.op->name == op && node.kind == kind ? 1 : 0;
+  return n;
+}
+
+TEST(Autodiff, GradientOfUnreadParameterIsAbsentNotZero) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim(4)});
+  const ValueId used = source(graph, Source::kParameter, "used", {Dim(4)});
+  const ValueId unused = source(graph, Source::kParameter, "unused", {Dim(4)});
+  objective(graph, Emitter(graph).mul(x, used));
+  auto grads = differentiate(graph, {used, unused});
+  ASSERT_TRUE(grads.ok()) << grads.status().message();
+  EXPECT_NE(grads->of[0], GR_NO_VALUE);
+  EXPECT_EQ(grads->of[1], GR_NO_VALUE);
+}
+
+TEST(Autodiff, TwoLayersGiveOneInputGradientAndTwoWeightGradientGemms) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim::symbol("batch"), Dim(3)});
+  const ValueId w1 = source(graph, Source::kParameter, "w1", {Dim(3), Dim(5)});
+  const ValueId w2 = source(graph, Source::kParameter, "w2", {Dim(5), Dim(2)});
+  Emitter e(graph);
+  objective(graph, e.matmul(e.op("Tanh", {e.matmul(x, w1)}), w2));
+  auto grads = differentiate(graph, {w1, w2});
+  ASSERT_TRUE(grads.ok()) << grads.status().message();
+  // The batch itself needs no gradient, so the first layer has no dX.
+  EXPECT_EQ(count_kind(graph, "FusedMatMul", GR_KIND_INPUT_GRADIENT), 1u);
+  EXPECT_EQ(count_kind(graph, "FusedMatMul", GR_KIND_WEIGHT_GRADIENT), 2u);
+}
+
+TEST(Autodiff, WeightReachedThroughAnotherNodeStaysAWeightGradient) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim::symbol("batch"), Dim(3)});
+  const ValueId w = source(graph, Source::kParameter, "w", {Dim(5), Dim(3)});
+  Emitter e(graph);
+  objective(graph, e.matmul(x, e.transpose(w, {1, 0})));
+  auto grads = differentiate(graph, {w});
+  ASSERT_TRUE(grads.ok()) << grads.status().message();
+  for (const Node& node : graph.nodes()) EXPECT_NE(node.kind, GR_KIND_INPUT_GRADIENT);
+  EXPECT_EQ(graph.value(grads->of[0]).type, graph.value(graph.find_source("w")).type);
+}
+
+TEST(Autodiff, BackwardNodesBelongToTheStageOfTheirForwardNode) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim(2)});
+  const ValueId w = source(graph, Source::kParameter, "w", {Dim(2)});
+  ASSERT_TRUE(graph.push_stage("blocks").ok());
+  ASSERT_TRUE(graph.push_stage("0").ok());
+  const ValueId y = Emitter(graph).mul(x, w);
+  ASSERT_TRUE(graph.pop_stage().ok());
+  ASSERT_TRUE(graph.pop_stage().ok());
+  objective(graph, y);
+  auto grads = differentiate(graph, {w});
+  ASSERT_TRUE(grads.ok()) << grads.status().message();
+  const Node& node = graph.nodes()[static_cast<size_t>(graph.value(grads->of[0]).node)];
+  EXPECT_EQ(graph.stage_name(node.stage), "blocks.0");
+}
+
+TEST(Autodiff, SameGraphGivesSameBackwardText) {
+  const auto build = [] {
+    Graph graph;
+    const ValueId x = source(graph, Source::kInput, "x", {Dim(2), Dim(2)});
+    const ValueId w = source(graph, Source::kParameter, "w", {Dim(2), Dim(2)});
+    Emitter e(graph);
+    objective(graph, e.add(e.matmul(x, w), e.mul(w, w)));
+    auto grads = differentiate(graph, {w});
+    EXPECT_TRUE(grads.ok());
+    return dump(graph);
+  };
+  EXPECT_EQ(build(), build());
+}
+
+TEST(Autodiff, NoPathThroughIntegersOrComparisons) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim(4)});
+  const ValueId w = source(graph, Source::kParameter, "w", {Dim(4)});
+  Emitter e(graph);
+  objective(graph, e.cast(e.op("Greater", {x, w}), GR_FLOAT32));
+  auto grads = differentiate(graph, {w});
+  ASSERT_TRUE(grads.ok()) << grads.status().message();
+  EXPECT_EQ(grads->of[0], GR_NO_VALUE);
+}
+
+}  // namespace
+}  // namespace gradrack

@@ -30,6 +30,14 @@ std::span<E> row_of(const DLTensor& tensor, int64_t row) {
   return {static_cast<E*>(tensor.data) + row * elements, static_cast<size_t>(elements)};
 }
 
+/// A uniform index below `n` from a draw of gr_philox4x32: floor(u * n / 2^64), u its first 64
+/// bits.
+inline uint64_t scale_draw(const uint32_t draw[4], uint64_t n) {
+  __extension__ using Wide = unsigned __int128;
+  const uint64_t u = draw[0] | static_cast<uint64_t>(draw[1]) << 32;
+  return static_cast<uint64_t>((static_cast<Wide>(u) * n) >> 64);
+}
+
 template <typename T>
 class Data : public Factory<Data<T>, T, gr_data_t> {
   using Base = Factory<Data<T>, T, gr_data_t>;

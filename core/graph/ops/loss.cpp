@@ -142,21 +142,24 @@ std::vector<AttrDef> loss_attrs() {
 }
 
 Status add_count_targets(OpRegistry& ops) {
-  OpDef count = define_own("CountTargets", "labels", "count",
-                           "How many labels differ from ignore_index, as a float32 scalar: the "
-                           "divisor of a loss that was summed.");
-  count.attrs = {optional_attr("ignore_index", GR_ATTR_INT)};
+  OpDef count =
+      define_own("CountTargets", "labels", "count",
+                 "How many labels differ from ignore_index, as a scalar of `dtype` (the "
+                 "precision's choice by default): the divisor of a loss that was summed.");
+  count.attrs = {attr("dtype", int64_t{GR_FLOAT32}), optional_attr("ignore_index", GR_ATTR_INT)};
   count.non_differentiable = true;
   count.infer = [](InferContext& c) -> Status {
-    if (is_real(c.input(0).dtype)) {
-      return invalid_argument("labels must be integers, got " + to_text(c.input(0)));
-    }
-    c.set_output(0, Type{GR_FLOAT32, {}});
+    GR_TRY(want_dtype(c, 0, Dtypes::kIndex));
+    const auto dtype = static_cast<gr_dtype_t>(c.attrs().get_int("dtype"));
+    if (!is_real(dtype)) return invalid_argument("dtype must be a floating one");
+    c.set_output(0, Type{dtype, {}});
     return {};
   };
   count.decompose = [](DecomposeContext& c) {
     const ValueId labels = c.input(0);
-    c.set_output(0, count_labels(c.e(), labels, counted(c.e(), c.attrs(), labels), GR_FLOAT32));
+    const ValueId counts = counted(c.e(), c.attrs(), labels);
+    const auto dtype = static_cast<gr_dtype_t>(c.attrs().get_int("dtype"));
+    c.set_output(0, count_labels(c.e(), labels, counts, dtype));
   };
   return ops.add(count);
 }

@@ -18,6 +18,10 @@
 
 namespace gradrack {
 
+/// Which part of a command an error belongs to: the same code ("not found") means other things to the
+/// user for a key, a plugin and a data file. exit_codes.hpp reads it.
+enum class Area { kRun, kConfig, kPlugin };
+
 /// Outcome of a call: GR_OK, or a code with a sentence for a person.
 class [[nodiscard]] Status {
  public:
@@ -31,11 +35,19 @@ class [[nodiscard]] Status {
   /// The same error with `where` in front: "where: message".
   Status with_context(std::string_view where) const {
     if (ok()) return *this;
-    return Status(code_, std::string(where) + ": " + message_);
+    return Status(code_, std::string(where) + ": " + message_).in_area(area_);
+  }
+
+  Area area() const { return area_; }
+  Status in_area(Area area) const {
+    Status copy = *this;
+    copy.area_ = area;
+    return copy;
   }
 
  private:
   int32_t code_ = GR_OK;
+  Area area_ = Area::kRun;
   std::string message_;
 };
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunConfig: see run_config.hpp.
+#include "core/config/run_config.hpp"
+
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/text.hpp"
+#include "core/config/plugin_section.hpp"
+#include "core/config/scalar.hpp"
+#include "core/config/schema.hpp"
+
+namespace gradrack {
+namespace {
+
+Status error_at(const Place& place, const std::string& message) {
+  return invalid_argument(place.text() + ": " + message).in_area(Area::kConfig);
+}
+
+// `lr: 1` on top belongs somewhere: say where.
+std::string home_of_key(const std::string& key) {
+  for (const SectionSchema& section : section_schemas()) {
+    for (const gr_option_t& option : section.keys) {
+      if (key == option.name) {
+        return "; it belongs into a section: write " + std::string(section.name) + "." + key;
+      }
+    }
+  }
+  return "";
+}
+
+Status check_sections(const YamlNode& root) {
+  std::vector<std::string> names;
+  for (const SectionSchema& section : section_schemas()) names.push_back(section.name);
+  for (const YamlEntry& entry : root.entries) {
+    if (find_section(entry.key) != nullptr) continue;
+    if (entry.key == "distributed") {
+      return error_at(entry.place,
+                      "distributed: not available yet; remove the section to run on one machine");
+    }
+    const std::string home = home_of_key(entry.key);
+    if (!home.empty()) return error_at(entry.place, entry.key + ": unknown section" + home);
+    return error_at(entry.place, entry.key + ": unknown section" + did_you_mean(entry.key, names) +
+                                     "; known: " + join(names));
+  }
+  return {};
+}
+
+Result<OptionValues> host_section(const YamlNode& root, const char* name) {
+  const SectionSchema& schema = *find_section(name);
+  const YamlNode* node = root.find(name);
+  const Place where = node != nullptr ? node->place : root.place;
+  static const std::vector<YamlEntry> kNone;
+  if (node != nullptr && node->kind != YamlNode::Kind::kMap) {
+    return error_at(node->place,
+                    std::string(name) + ": got " + describe(*node) + ", wanted a map of keys");
+  }
+  return check_options({name, "section '" + std::string(name) + "'", {}, false}, schema.keys,
+                       node != nullptr ? node->entries : kNone, where);
+}
+
+Status read_run(const YamlNode& root, RunConfig* config) {
+  GR_ASSIGN(const OptionValues values, host_section(root, "run"));
+  RunSection& run = config->run;
+  run.name = values.text("name");
+  if (run.name.empty()) run.name = std::filesystem::path(config->file).stem().string();
+  if (run.name.find('/') != std::string::npos) {
+    return error_at(root.find("run")->place,
+                    "run.name: got text '" + run.name + "', wanted a name without '/'");
+  }
+  run.seed = values.integer("seed");
+  run.max_steps = values.integer("max_steps");
+  run.batch_size = values.integer("batch_size");
+  run.accumulate_steps = values.integer("accumulate_steps");
+  run.eval_interval = values.integer("eval_interval");
+  run.eval_batches = values.integer("eval_batches");
+  run.log_interval = values.integer("log_interval");
+  run.max_grad_norm = values.number("max_grad_norm");
+  run.output = values.text("output");
+  if (run.output.empty()) run.output = "runs/" + run.name;
+  return {};
+}
+
+Status read_host_sections(const YamlNode& root, RunConfig* config) {
+  GR_TRY(read_run(root, config));
+  GR_ASSIGN(const OptionValues plugins, host_section(root, "plugins"));
+  config->plugin_path = plugins.texts("path");
+  GR_ASSIGN(const OptionValues checkpoint, host_section(root, "checkpoint"));
+  config->checkpoint_interval = checkpoint.integer("interval");
+  GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));
+  config->metrics_file = metrics.text("file");
+  GR_ASSIGN(const OptionValues memory, host_section(root, "memory"));
+  const std::string limit = memory.text("limit");
+  if (!limit.empty()) {
+    const Result<int64_t> bytes = parse_bytes(limit);
+    if (!bytes.ok()) {
+      return error_at(root.find("memory")->find("limit")->place,
+                      "memory.limit: " + bytes.status().message());
+    }
+    config->memory_limit_bytes = *bytes;
+  }
+  return {};
+}
+
+Status read_plugin_sections(const YamlNode& root, RunConfig* config) {
+  PluginSection* const targets[] = {&config->model,     &config->data,      &config->optimizer,
+                                    &config->lr_schedule, &config->precision, &config->scheduler,
+                                    &config->backend};
+  const char* const names[] = {"model",     "data",      "optimizer", "lr_schedule",
+                               "precision", "scheduler", "backend"};
+  for (size_t k = 0; k < std::size(names); ++k) {
+    const SectionSchema& schema = *find_section(names[k]);
+    GR_ASSIGN(*targets[k], read_plugin_section(schema, root.find(names[k]), root.place));
+    if (!targets[k]->is_default) continue;
+    std::vector<std::string> chain;
+    for (const PluginChoice& choice : targets[k]->chain) chain.push_back(choice.name);
+    config->defaults.push_back(std::string(names[k]) + ": " + join(chain, ", then "));
+  }
+  return {};
+}
+
+Status read_fallback(RunConfig* config) {
+  const std::vector<PluginChoice>& chain = config->backend.chain;
+  for (size_t k = 1; k < chain.size(); ++k) {
+    if (chain[k].path != chain[0].path && chain[k].host->given("fallback")) {
+      return error_at(chain[k].place, chain[k].path +
+                                          ".fallback: holds for the whole chain; write it in " +
+                                          chain[0].path);
+    }
+  }
+  const std::string word = chain.front().host->text("fallback");
+  config->fallback = word == "strict" ? Fallback::kStrict
+                     : word == "warn" ? Fallback::kWarn
+                                      : Fallback::kAllow;
+  return {};
+}
+
+Result<RunConfig> make_config(YamlNode root, const std::string& name,
+                              const std::vector<std::string>& sets) {
+  if (root.kind == YamlNode::Kind::kNull) {
+    return invalid_argument(name + ": nothing in it (no keys)").in_area(Area::kConfig);
+  }
+  if (root.kind != YamlNode::Kind::kMap) {
+    return error_at(root.place, "got " + describe(root) + " at the top, wanted the sections of a "
+                                "run file (run, model, data, optimizer, ...)");
+  }
+  for (const std::string& set : sets) GR_TRY(apply_set(root, set));
+  RunConfig config;
+  config.file = name;
+  root.place = {name, 0, 0};  // for sections that are missing: no line to name
+  GR_TRY(check_sections(root));
+  GR_TRY(read_host_sections(root, &config));
+  GR_TRY(read_plugin_sections(root, &config));
+  GR_TRY(read_fallback(&config));
+  config.root = std::move(root);
+  return config;
+}
+
+}  // namespace
+
+Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets) {
+  GR_ASSIGN(YamlNode root, load_yaml(path));
+  return make_config(std::move(root), path, sets);
+}
+
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& name,
+                                   const std::vector<std::string>& sets) {
+  GR_ASSIGN(YamlNode root, parse_yaml(text, name));
+  return make_config(std::move(root), name, sets);
+}
+
+double base_lr(const PluginChoice& optimizer) { return optimizer.host->number("lr"); }
+
+Result<int64_t> parse_bytes(const std::string& text) {
+  const Status wrong = invalid_argument("got '" + text +
+                                        "', wanted a size > 0 such as \"512 MiB\" or \"2 GB\"");
+  size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0) {
+    ++digits;
+  }
+  if (digits == 0 || digits > 15) return wrong;
+  std::string unit = text.substr(digits);
+  unit.erase(0, unit.find_first_not_of(' '));
+  struct Unit {
+    const char* name;
+    double bytes;
+  };
+  constexpr Unit kUnits[] = {{"", 1},      {"B", 1},           {"kB", 1e3},
+                             {"MB", 1e6},  {"GB", 1e9},        {"TB", 1e12},
+                             {"KiB", 1024}, {"MiB", 1048576},  {"GiB", 1073741824},
+                             {"TiB", 1099511627776}};
+  for (const Unit& known : kUnits) {
+    if (unit != known.name) continue;
+    const double bytes = static_cast<double>(std::stoll(text.substr(0, digits))) * known.bytes;
+    if (bytes < 1 || bytes > 9e18) return wrong;
+    return static_cast<int64_t>(bytes);
+  }
+  return wrong;
+}
+
+bool glob_match(std::string_view pattern, std::string_view name) {
+  size_t p = 0;
+  size_t n = 0;
+  size_t star = std::string_view::npos;  // last `*` seen, and where its text ends so far
+  size_t mark = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == name[n] && pattern[p] != '*'))) {
+      ++p;
+      ++n;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace gradrack

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunConfig: a run file, typed and checked as far as the host alone can.
+//
+// Last step of config/. What belongs to a plugin stays as YAML entries until that plugin has been
+// found (plugin/choose.hpp checks it against the declared options). Invariant: every host key is in
+// its range and nothing in the file was passed over.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/options.hpp"
+#include "core/config/yaml.hpp"
+
+namespace gradrack {
+
+/// One rule over parameters: all conditions given must hold.
+struct ParameterGroup {
+  std::vector<std::string> match;      ///< name patterns; empty: any name
+  std::optional<int64_t> rank;
+  std::string stage;                   ///< stage pattern; empty: any
+  std::vector<YamlEntry> overrides;    ///< `lr` and the optimizer plugin's options
+  Place place;
+  std::string path;                    ///< "optimizer.groups.0"
+};
+
+/// One entry of a section's chain.
+struct PluginChoice {
+  std::string name;
+  Place place;                         ///< of the name
+  std::string path;                    ///< "optimizer", or "backend.1" in list form
+  std::vector<YamlEntry> options;      ///< all keys but `plugin` and `groups`; host keys included
+  std::shared_ptr<const OptionValues> host;  ///< host keys of the section, checked
+  std::vector<ParameterGroup> groups;  ///< optimizer alone
+  bool shares_options = false;         ///< options are common to several names of the chain
+};
+
+/// A section that holds plugins: first choice first.
+struct PluginSection {
+  std::string kind;
+  std::vector<PluginChoice> chain;
+  bool is_default = false;             ///< not in the file
+};
+
+struct RunSection {
+  std::string name;
+  int64_t seed = 1;
+  int64_t max_steps = 0;
+  int64_t batch_size = 0;
+  int64_t accumulate_steps = 1;
+  int64_t eval_interval = 0;  ///< 0: at the end alone
+  int64_t eval_batches = 0;   ///< 0: all
+  int64_t log_interval = 10;
+  std::string output;
+  double max_grad_norm = 0;   ///< > 0; infinity: no clipping
+};
+
+enum class Fallback { kAllow, kWarn, kStrict };
+
+struct RunConfig {
+  std::string file;
+  YamlNode root;  ///< as resolved: merged, expanded, with --set applied
+  RunSection run;
+  std::vector<std::string> plugin_path;
+  PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
+  Fallback fallback = Fallback::kWarn;  ///< backend.fallback
+  int64_t checkpoint_interval = 0;
+  std::string metrics_file;       ///< relative to run.output
+  int64_t memory_limit_bytes = 0; ///< 0: none
+  std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
+};
+
+/// Reads `path`, applies `sets` in order and checks. Errors are one line with place, key, got,
+/// wanted; all of them exit with 2.
+Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets);
+
+/// As load_run_config, from text.
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& name,
+                                   const std::vector<std::string>& sets = {});
+
+/// `lr` of a chosen optimizer: the section's, before any group's override.
+double base_lr(const PluginChoice& optimizer);
+
+/// "512 MiB", "2GB", "1024" -> bytes.
+Result<int64_t> parse_bytes(const std::string& text);
+
+/// Shell-like match of a whole name: `*` any text (dots too), `?` one character. [any]
+bool glob_match(std::string_view pattern, std::string_view name);
+
+}  // namespace gradrack

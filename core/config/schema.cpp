@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of host keys: see schema.hpp.
+#include "core/config/schema.hpp"
+
+#include <cmath>
+
+namespace gradrack {
+namespace {
+
+constexpr double kInf = INFINITY;
+constexpr double kWholeMax = 9007199254740992.0;  // 2^53: ranges are doubles, so stay exact
+
+gr_option_t row(const char* name, int32_t type, const char* default_text, double min, double max,
+                const char* help, const char* choices = nullptr, uint32_t flags = 0) {
+  if (default_text == nullptr) flags |= GR_OPTION_REQUIRED;
+  return {sizeof(gr_option_t), flags, name, type, 0, default_text, min, max, choices, help};
+}
+
+gr_option_t count(const char* name, const char* default_text, double min, const char* help) {
+  return row(name, GR_OPTION_INT, default_text, min, kWholeMax, help);
+}
+
+gr_option_t words(const char* name, const char* default_text, const char* help,
+                  const char* choices = nullptr) {
+  return row(name, GR_OPTION_STRING, default_text, -kInf, kInf, help, choices);
+}
+
+OptionTable run_keys() {
+  return {
+      words("name", "", "name of the run; the config file's name when empty"),
+      count("seed", "1", 0, "seed of initial weights, batches and dropout"),
+      count("max_steps", nullptr, 1, "optimizer updates to make"),
+      count("batch_size", nullptr, 1, "rows of a microbatch"),
+      count("accumulate_steps", "1", 1, "microbatches an update"),
+      count("eval_interval", "0", 0, "updates between two evaluations; 0: at the end alone"),
+      count("eval_batches", "0", 0, "validation batches an evaluation; 0: all"),
+      count("log_interval", "10", 1, "updates between two metric lines"),
+      row("output", GR_OPTION_PATH, "", -kInf, kInf, "folder for results; runs/NAME when empty"),
+      row("max_grad_norm", GR_OPTION_FLOAT, ".inf", 0, kInf,
+          "gradients are scaled down to this global norm; .inf: no clipping", nullptr,
+          GR_OPTION_MIN_EXCLUSIVE),
+  };
+}
+
+std::vector<SectionSchema> make_schemas() {
+  std::vector<SectionSchema> all;
+  all.push_back({"run", "what to run and how long", false, nullptr, run_keys()});
+  all.push_back({"plugins", "where to look for plugins", false, "",
+                 {row("path", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
+                      "folders with plugin libraries, searched before the bundled ones")}});
+  all.push_back({"model", "builds the graph", true, nullptr, {}});
+  all.push_back({"data", "gives batches", true, nullptr, {}});
+  all.push_back({"optimizer", "updates the parameters", true, nullptr,
+                 {row("lr", GR_OPTION_FLOAT, nullptr, 0, 1e30, "base learning rate")}});
+  all.push_back({"lr_schedule", "learning rate by update", true, "constant", {}});
+  all.push_back({"precision", "dtype of each value", true, "fp32", {}});
+  all.push_back({"scheduler", "order and stream of each task", true, "sequential", {}});
+  all.push_back({"backend", "runs the tasks; a chain is used per node, in order", true,
+                 "cpu|reference",
+                 {words("fallback", "warn",
+                        "a node or backend that falls to the next of the chain: allow (say so), warn, "
+                        "or strict (refuse)",
+                        "allow|warn|strict")}});
+  all.push_back({"checkpoint", "weights on disk", false, "",
+                 {count("interval", "0", 0, "updates between two saves; 0: at the end alone")}});
+  all.push_back({"metrics", "figures on disk", false, "",
+                 {row("file", GR_OPTION_PATH, "metrics.jsonl", -kInf, kInf,
+                      "one JSON object a line; relative to run.output")}});
+  all.push_back({"memory", "memory of the plan", false, "",
+                 {words("limit", "", "most bytes that a plan may use: \"512 MiB\"; empty: no limit")}});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<SectionSchema>& section_schemas() {
+  static const std::vector<SectionSchema>* schemas =
+      new std::vector<SectionSchema>(make_schemas());
+  return *schemas;
+}
+
+const SectionSchema* find_section(std::string_view name) {
+  for (const SectionSchema& section : section_schemas()) {
+    if (name == section.name) return &section;
+  }
+  return nullptr;
+}
+
+const OptionTable& group_keys() {
+  static const OptionTable* keys = new OptionTable{
+      row("match", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
+          "patterns of parameter names (* and ?); one that fits is enough"),
+      count("rank", "0", 1, "number of dims of the parameter"),
+      words("stage", "", "pattern of the stage's dotted name"),
+  };
+  return *keys;
+}
+
+std::vector<std::string> option_names(const OptionTable& table) {
+  std::vector<std::string> names;
+  for (const gr_option_t& option : table) names.push_back(option.name);
+  return names;
+}
+
+}  // namespace gradrack

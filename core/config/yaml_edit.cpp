@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changing and writing a tree: `--set a.b=c`, and YAML text again. See yaml.hpp.
+#include <charconv>
+
+#include "core/config/scalar.hpp"
+#include "core/config/yaml.hpp"
+
+namespace gradrack {
+namespace {
+
+Status set_error(std::string_view assignment, const std::string& message) {
+  return invalid_argument("--set " + std::string(assignment) + ": " + message)
+      .in_area(Area::kConfig);
+}
+
+// The node that `segment` names below `node`; maps grow as needed.
+Result<YamlNode*> step_into(YamlNode& node, const std::string& segment, const Place& place,
+                            std::string_view assignment) {
+  if (node.kind == YamlNode::Kind::kNull) {
+    node.kind = YamlNode::Kind::kMap;
+    node.place = place;
+  }
+  if (node.kind == YamlNode::Kind::kList) {
+    size_t index = 0;
+    const char* end = segment.data() + segment.size();
+    const auto [stop, error] = std::from_chars(segment.data(), end, index);
+    if (error == std::errc() && stop == end && index < node.items.size()) {
+      return &node.items[index];
+    }
+    return set_error(assignment, "'" + segment + "' is no index into a list of " +
+                                     std::to_string(node.items.size()) + " (they start at 0)");
+  }
+  if (node.kind == YamlNode::Kind::kScalar) {
+    return set_error(assignment, "'" + segment + "' lies below a value, not below a map");
+  }
+  if (YamlNode* found = node.find(segment)) return found;
+  node.entries.push_back({segment, place, {}});
+  return &node.entries.back().value;
+}
+
+void replace_places(YamlNode& node, const Place& place) {
+  node.place = place;
+  for (YamlNode& item : node.items) replace_places(item, place);
+  for (YamlEntry& entry : node.entries) {
+    entry.place = place;
+    replace_places(entry.value, place);
+  }
+}
+
+Result<YamlNode> parse_value(std::string_view text, const Place& place) {
+  YamlNode value;
+  if (text.find_first_not_of(" \t") != std::string_view::npos) {
+    GR_ASSIGN(value, parse_yaml(text, place.file));
+  }
+  replace_places(value, place);
+  return value;
+}
+
+std::string quoted(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  // Reading it back must not expand what came out of an expansion.
+  for (size_t at = out.find("${"); at != std::string::npos; at = out.find("${", at + 3)) {
+    out.insert(at, "$");
+  }
+  return out;
+}
+
+// A plain scalar stays plain only where that cannot change its meaning.
+std::string scalar_text(const YamlNode& node) {
+  const bool number_or_flag = node.plain && (read_bool(node) || read_float(node));
+  return number_or_flag ? node.text : quoted(node.text);
+}
+
+void write(const YamlNode& node, int indent, std::string* out) {
+  const std::string pad(static_cast<size_t>(indent), ' ');
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      *out += " null\n";
+      return;
+    case YamlNode::Kind::kScalar:
+      *out += " " + scalar_text(node) + "\n";
+      return;
+    case YamlNode::Kind::kList:
+      *out += node.items.empty() ? " []\n" : "\n";
+      for (const YamlNode& item : node.items) {
+        *out += pad + "-";
+        write(item, indent + 2, out);
+      }
+      return;
+    case YamlNode::Kind::kMap:
+      *out += node.entries.empty() ? " {}\n" : "\n";
+      for (const YamlEntry& entry : node.entries) {
+        *out += pad + quoted(entry.key) + ":";
+        write(entry.value, indent + 2, out);
+      }
+      return;
+  }
+}
+
+}  // namespace
+
+Status apply_set(YamlNode& root, std::string_view assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return set_error(assignment, "wanted KEY=VALUE, such as optimizer.lr=1e-3");
+  }
+  const std::string_view path = assignment.substr(0, equals);
+  const Place place{"--set " + std::string(assignment), 0, 0};
+  GR_ASSIGN(YamlNode value, parse_value(assignment.substr(equals + 1), place));
+  YamlNode* node = &root;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string segment(path.substr(begin, end - begin));
+    if (segment.empty()) return set_error(assignment, "an empty word in the key");
+    GR_ASSIGN(node, step_into(*node, segment, place, assignment));
+    begin = end + 1;
+  }
+  *node = std::move(value);
+  return {};
+}
+
+std::string to_yaml(const YamlNode& root) {
+  std::string out = "---";
+  write(root, 0, &out);
+  return out;
+}
+
+}  // namespace gradrack

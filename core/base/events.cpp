@@ -56,7 +56,8 @@ std::string to_json_line(const Event& event) {
   line["level"] = level_name(event.level);
   line["message"] = event.message;
   for (const auto& [key, value] : event.fields) line[key] = value;
-  // Text may come from a plugin or a file name: bytes that are not UTF-8 are replaced, not thrown on.
+  // Text may come from a plugin or a file name: bytes that are not UTF-8 are replaced, not thrown
+  // on.
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

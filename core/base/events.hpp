@@ -20,8 +20,8 @@ enum class Level { kDebug, kInfo, kWarn, kError };
 /// "debug", "info", "warn", "error".
 const char* level_name(Level level);
 
-/// `kind` is a short stable word for machines ("fallback"), `message` a sentence for people, `fields`
-/// the parts of the message for machines.
+/// `kind` is a short stable word for machines ("fallback"), `message` a sentence for people,
+/// `fields` the parts of the message for machines.
 struct Event {
   std::string kind;
   Level level = Level::kInfo;
@@ -64,7 +64,8 @@ class EventRecorder {
   std::vector<Event> events_;
 };
 
-/// One JSON object on one line, without a line break: {"event":KIND,"level":..,"message":..,FIELDS}.
+/// One JSON object on one line, without a line break:
+/// {"event":KIND,"level":..,"message":..,FIELDS}.
 std::string to_json_line(const Event& event);
 
 }  // namespace gradrack

@@ -11,12 +11,12 @@ namespace gradrack {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitInternal = 1,   ///< a bug, out of memory, or a part that is not available
-  kExitUsage = 2,      ///< command line or configuration
-  kExitPlugin = 3,     ///< plugin missing, not loadable, wrong ABI version, or none of a chain works
-  kExitData = 4,       ///< data or file: missing, empty, out of range, unwritable
-  kExitStopped = 5,    ///< training stopped: non-finite loss
-  kExitSigint = 130,   ///< 128 + SIGINT
+  kExitInternal = 1,  ///< a bug, out of memory, or a part that is not available
+  kExitUsage = 2,     ///< command line or configuration
+  kExitPlugin = 3,    ///< plugin missing, not loadable, wrong ABI version, or none of a chain works
+  kExitData = 4,      ///< data or file: missing, empty, out of range, unwritable
+  kExitStopped = 5,   ///< training stopped: non-finite loss
+  kExitSigint = 130,  ///< 128 + SIGINT
   kExitSigterm = 143,  ///< 128 + SIGTERM
 };
 
@@ -38,9 +38,7 @@ inline int exit_code(const Status& status) {
     case GR_FAILED_PRECONDITION:
     case GR_IO:
     case GR_OUT_OF_RANGE:
-      return area == Area::kConfig   ? kExitUsage
-             : area == Area::kPlugin ? kExitPlugin
-                                     : kExitData;
+      return area == Area::kConfig ? kExitUsage : area == Area::kPlugin ? kExitPlugin : kExitData;
     default:
       return kExitInternal;
   }

@@ -64,10 +64,9 @@ void start_logging(const LogOptions& options) {
 void log_event(const Event& event) {
   const std::lock_guard<std::mutex> lock(log_mutex());
   LogState& state = log_state();
-  const spdlog::string_view_t pattern = "{}";
-  state.logger->log(spdlog_level(event.level), pattern,
-                    state.format == LogFormat::kJson ? to_json_line(event)
-                                                     : printable(event.message));
+  const std::string line =
+      state.format == LogFormat::kJson ? to_json_line(event) : printable(event.message);
+  state.logger->log(spdlog_level(event.level), spdlog::string_view_t(line));
 }
 
 void log_line(Level level, std::string_view message) {

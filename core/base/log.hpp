@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log: one line an event on stderr, for people or as JSON.
 //
-// Base of the flow. stdout stays free for what a command answers (samples, tables), so that it can be
-// piped. Colour only on a terminal and only without NO_COLOR (https://no-color.org). spdlog is not
-// visible from here: its templates cost every includer.
+// Base of the flow. stdout stays free for what a command answers (samples, tables), so that it can
+// be piped. Colour only on a terminal and only without NO_COLOR (https://no-color.org). spdlog is
+// not visible from here: its templates cost every includer.
 #pragma once
 
 #include <string_view>
@@ -28,8 +28,8 @@ void log_event(const Event& event);
 /// A line that is no more than its text: kind "log". [any]
 void log_line(Level level, std::string_view message);
 
-/// Text with bytes below space (line breaks, escape sequences) shown as \xNN: what a plugin or a file
-/// says can neither forge a log line nor drive the terminal.
+/// Text with bytes below space (line breaks, escape sequences) shown as \xNN: what a plugin or a
+/// file says can neither forge a log line nor drive the terminal.
 std::string printable(std::string_view text);
 
 }  // namespace gradrack

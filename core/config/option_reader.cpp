@@ -17,11 +17,11 @@ Status mismatch(const gr_option_t& option, const YamlNode& node, const std::stri
 // +inf passes only where no upper limit is declared; NaN and -inf never do.
 bool in_range(const gr_option_t& option, double x) {
   if (std::isnan(x) || x == -INFINITY) return false;
-  const bool above = (option.flags & GR_OPTION_MIN_EXCLUSIVE) != 0 ? x > option.min
-                                                                   : x >= option.min;
+  const bool above =
+      (option.flags & GR_OPTION_MIN_EXCLUSIVE) != 0 ? x > option.min : x >= option.min;
   if (std::isinf(option.max)) return above;
-  const bool below = (option.flags & GR_OPTION_MAX_EXCLUSIVE) != 0 ? x < option.max
-                                                                   : x <= option.max;
+  const bool below =
+      (option.flags & GR_OPTION_MAX_EXCLUSIVE) != 0 ? x < option.max : x <= option.max;
   return above && below;
 }
 
@@ -114,8 +114,7 @@ Status OptionReader::read_scalar(const gr_option_t& option, const YamlNode& node
   return {};
 }
 
-Status OptionReader::read_list(const gr_option_t& option,
-                               const std::vector<const YamlNode*>& items,
+Status OptionReader::read_list(const gr_option_t& option, const std::vector<const YamlNode*>& items,
                                gr_option_value_t* value) {
   gr_option_t element = option;
   element.type = element_type(option.type);

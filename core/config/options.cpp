@@ -20,11 +20,12 @@ struct Synonym {
   const char* key;
 };
 constexpr Synonym kSynonyms[] = {
-    {"learning_rate", "lr"},      {"wd", "weight_decay"},       {"decay", "weight_decay"},
-    {"epsilon", "eps"},           {"bs", "batch_size"},         {"steps", "max_steps"},
-    {"max_iters", "max_steps"},   {"grad_clip", "max_grad_norm"}, {"clip", "max_grad_norm"},
-    {"name", "plugin"},           {"type", "plugin"},
-    {"gradient_accumulation_steps", "accumulate_steps"},
+    {"learning_rate", "lr"},    {"wd", "weight_decay"},
+    {"decay", "weight_decay"},  {"epsilon", "eps"},
+    {"bs", "batch_size"},       {"steps", "max_steps"},
+    {"max_iters", "max_steps"}, {"grad_clip", "max_grad_norm"},
+    {"clip", "max_grad_norm"},  {"name", "plugin"},
+    {"type", "plugin"},         {"gradient_accumulation_steps", "accumulate_steps"},
 };
 
 std::string nearest_key(const std::string& word, const std::vector<std::string>& known) {
@@ -34,7 +35,8 @@ std::string nearest_key(const std::string& word, const std::vector<std::string>&
     const std::string near = nearest_name(word, words);
     if (near.empty() || std::find(known.begin(), known.end(), near) != known.end()) return near;
     for (const Synonym& synonym : kSynonyms) {
-      if (near == synonym.word && std::find(known.begin(), known.end(), synonym.key) != known.end()) {
+      if (near == synonym.word &&
+          std::find(known.begin(), known.end(), synonym.key) != known.end()) {
         return synonym.key;
       }
     }
@@ -78,8 +80,9 @@ Status check_row(uint32_t row, const gr_option_t& option) {
   }
   const bool required = (option.flags & GR_OPTION_REQUIRED) != 0;
   if (required != (option.default_text == nullptr)) {
-    return row_fault(row, option.name, required ? "required, and yet it has a default"
-                                                : "neither required nor with a default");
+    return row_fault(
+        row, option.name,
+        required ? "required, and yet it has a default" : "neither required nor with a default");
   }
   if (required) return {};
   OptionValues scratch;
@@ -92,7 +95,9 @@ Status check_row(uint32_t row, const gr_option_t& option) {
 
 }  // namespace
 
-OptionValues::OptionValues() : storage_(std::make_unique<Storage>()) { OptionReader(*this).finish(); }
+OptionValues::OptionValues() : storage_(std::make_unique<Storage>()) {
+  OptionReader(*this).finish();
+}
 OptionValues::OptionValues(OptionValues&&) noexcept = default;
 OptionValues& OptionValues::operator=(OptionValues&&) noexcept = default;
 OptionValues::~OptionValues() = default;
@@ -169,19 +174,18 @@ Result<OptionValues> check_options(const OptionScope& scope, const OptionTable& 
   OptionValues values;
   OptionReader reader(values);
   for (const gr_option_t& option : table) {
-    const auto entry = std::find_if(entries.begin(), entries.end(), [&](const YamlEntry& e) {
-      return e.key == option.name;
-    });
+    const auto entry = std::find_if(entries.begin(), entries.end(),
+                                    [&](const YamlEntry& e) { return e.key == option.name; });
     const std::string key = scope.path.empty() ? option.name : scope.path + "." + option.name;
     if (entry != entries.end()) {
       const Status status = reader.read(option, entry->value, false);
       if (!status.ok()) {
-        const Place& place = entry->value.place.line > 0 ? entry->value.place : entry->place;
+        const Place& place = entry->value.place.file.empty() ? entry->place : entry->value.place;
         return error_at(place, key + ": " + status.message());
       }
     } else if ((option.flags & GR_OPTION_REQUIRED) != 0) {
-      return error_at(where, key + ": missing; wanted " + option_wish(option) + " (" +
-                                 option.help + ")");
+      return error_at(where,
+                      key + ": missing; wanted " + option_wish(option) + " (" + option.help + ")");
     } else {
       GR_TRY(reader.read_default(option).with_context("default of " + key));
     }
@@ -220,8 +224,7 @@ std::string option_wish(const gr_option_t& option) {
       choices.replace(at, 1, ", ");
     }
   }
-  const std::string length =
-      option.list_length > 0 ? std::to_string(option.list_length) + " " : "";
+  const std::string length = option.list_length > 0 ? std::to_string(option.list_length) + " " : "";
   switch (option.type) {
     case GR_OPTION_BOOL:
       return "true or false";
@@ -245,7 +248,7 @@ std::string option_wish(const gr_option_t& option) {
 }
 
 const char* option_type_name(int32_t type) {
-  static constexpr const char* kNames[] = {"?",    "bool",     "int",        "float",      "text",
+  static constexpr const char* kNames[] = {"?",    "bool",     "int",        "float",    "text",
                                            "path", "int list", "float list", "text list"};
   return type >= GR_OPTION_BOOL && type <= GR_OPTION_STRING_LIST ? kNames[type] : kNames[0];
 }

@@ -49,10 +49,10 @@ class OptionValues {
 
 /// Which rows, and how to speak of them in messages.
 struct OptionScope {
-  std::string path;                      ///< full key of the map: "optimizer"
-  std::string owner;                     ///< "plugin 'adamw' of kind optimizer", or "the host"
-  std::vector<std::string> other_keys;   ///< keys that others check: known, but not read here
-  bool ignore_unknown = false;           ///< another table of a chain may know them
+  std::string path;                     ///< full key of the map: "optimizer"
+  std::string owner;                    ///< "plugin 'adamw' of kind optimizer", or "the host"
+  std::vector<std::string> other_keys;  ///< keys that others check: known, but not read here
+  bool ignore_unknown = false;          ///< another table of a chain may know them
 };
 
 /// Checks `entries` against `table` and fills in defaults. Keys listed in `other_keys` are passed
@@ -65,8 +65,8 @@ Result<OptionValues> check_options(const OptionScope& scope, const OptionTable& 
 std::string unknown_key_text(const std::string& path, const std::string& key,
                              const std::vector<std::string>& known, const std::string& owner);
 
-/// Copies the rows of a plugin's table by its stride and checks that they are well-formed: names and
-/// types known, defaults that parse and lie in their own range. The error names row and fault.
+/// Copies the rows of a plugin's table by its stride and checks that they are well-formed: names
+/// and types known, defaults that parse and lie in their own range. The error names row and fault.
 Result<OptionTable> read_option_table(const gr_option_t* first, uint32_t count, uint32_t stride);
 
 /// "a number > 0", "one of gelu, swiglu", "a list of 2 numbers from 0 to 1".

@@ -30,8 +30,8 @@ Status check_name(const YamlNode& node, const std::string& path) {
 // the optimizer plugin's options.
 Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path) {
   if (node.kind != YamlNode::Kind::kMap) {
-    return error_at(node.place, path + ": got " + describe(node) +
-                                    ", wanted a map with match, rank or stage");
+    return error_at(node.place,
+                    path + ": got " + describe(node) + ", wanted a map with match, rank or stage");
   }
   const std::vector<std::string> conditions = option_names(group_keys());
   ParameterGroup group;
@@ -39,9 +39,8 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
   group.place = node.place;
   OptionTable given;  // only conditions that stand there: `rank` has no default inside its range
   for (const YamlEntry& entry : node.entries) {
-    const auto row = std::find_if(group_keys().begin(), group_keys().end(), [&](const auto& o) {
-      return entry.key == o.name;
-    });
+    const auto row = std::find_if(group_keys().begin(), group_keys().end(),
+                                  [&](const auto& o) { return entry.key == o.name; });
     if (row != group_keys().end()) {
       given.push_back(*row);
     } else {
@@ -83,8 +82,8 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
   }
   const YamlNode* plugin = node.find("plugin");
   if (plugin == nullptr) {
-    return error_at(node.place, path + ".plugin: missing; wanted the name of a plugin of kind " +
-                                    schema.name);
+    return error_at(node.place,
+                    path + ".plugin: missing; wanted the name of a plugin of kind " + schema.name);
   }
   const bool optimizer = std::string_view(schema.name) == "optimizer";
   PluginChoice choice;

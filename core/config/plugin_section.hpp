@@ -11,8 +11,8 @@
 
 namespace gradrack {
 
-/// `node` may be nullptr when the section is not in the file: the schema's default chain, or an error
-/// at `root` for a section that has none.
+/// `node` may be nullptr when the section is not in the file: the schema's default chain, or an
+/// error at `root` for a section that has none.
 Result<PluginSection> read_plugin_section(const SectionSchema& schema, const YamlNode* node,
                                           const Place& root);
 

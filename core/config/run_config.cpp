@@ -104,7 +104,7 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
 }
 
 Status read_plugin_sections(const YamlNode& root, RunConfig* config) {
-  PluginSection* const targets[] = {&config->model,     &config->data,      &config->optimizer,
+  PluginSection* const targets[] = {&config->model,       &config->data,      &config->optimizer,
                                     &config->lr_schedule, &config->precision, &config->scheduler,
                                     &config->backend};
   const char* const names[] = {"model",     "data",      "optimizer", "lr_schedule",
@@ -124,9 +124,9 @@ Status read_fallback(RunConfig* config) {
   const std::vector<PluginChoice>& chain = config->backend.chain;
   for (size_t k = 1; k < chain.size(); ++k) {
     if (chain[k].path != chain[0].path && chain[k].host->given("fallback")) {
-      return error_at(chain[k].place, chain[k].path +
-                                          ".fallback: holds for the whole chain; write it in " +
-                                          chain[0].path);
+      return error_at(
+          chain[k].place,
+          chain[k].path + ".fallback: holds for the whole chain; write it in " + chain[0].path);
     }
   }
   const std::string word = chain.front().host->text("fallback");
@@ -142,8 +142,9 @@ Result<RunConfig> make_config(YamlNode root, const std::string& name,
     return invalid_argument(name + ": nothing in it (no keys)").in_area(Area::kConfig);
   }
   if (root.kind != YamlNode::Kind::kMap) {
-    return error_at(root.place, "got " + describe(root) + " at the top, wanted the sections of a "
-                                "run file (run, model, data, optimizer, ...)");
+    return error_at(root.place, "got " + describe(root) +
+                                    " at the top, wanted the sections of a "
+                                    "run file (run, model, data, optimizer, ...)");
   }
   for (const std::string& set : sets) GR_TRY(apply_set(root, set));
   RunConfig config;
@@ -173,8 +174,8 @@ Result<RunConfig> parse_run_config(std::string_view text, const std::string& nam
 double base_lr(const PluginChoice& optimizer) { return optimizer.host->number("lr"); }
 
 Result<int64_t> parse_bytes(const std::string& text) {
-  const Status wrong = invalid_argument("got '" + text +
-                                        "', wanted a size > 0 such as \"512 MiB\" or \"2 GB\"");
+  const Status wrong =
+      invalid_argument("got '" + text + "', wanted a size > 0 such as \"512 MiB\" or \"2 GB\"");
   size_t digits = 0;
   while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0) {
     ++digits;
@@ -186,10 +187,9 @@ Result<int64_t> parse_bytes(const std::string& text) {
     const char* name;
     double bytes;
   };
-  constexpr Unit kUnits[] = {{"", 1},      {"B", 1},           {"kB", 1e3},
-                             {"MB", 1e6},  {"GB", 1e9},        {"TB", 1e12},
-                             {"KiB", 1024}, {"MiB", 1048576},  {"GiB", 1073741824},
-                             {"TiB", 1099511627776}};
+  constexpr Unit kUnits[] = {
+      {"", 1},      {"B", 1},      {"kB", 1e3},      {"MB", 1e6},         {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776}};
   for (const Unit& known : kUnits) {
     if (unit != known.name) continue;
     const double bytes = static_cast<double>(std::stoll(text.substr(0, digits))) * known.bytes;
@@ -197,29 +197,6 @@ Result<int64_t> parse_bytes(const std::string& text) {
     return static_cast<int64_t>(bytes);
   }
   return wrong;
-}
-
-bool glob_match(std::string_view pattern, std::string_view name) {
-  size_t p = 0;
-  size_t n = 0;
-  size_t star = std::string_view::npos;  // last `*` seen, and where its text ends so far
-  size_t mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == name[n] && pattern[p] != '*'))) {
-      ++p;
-      ++n;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
 }
 
 }  // namespace gradrack

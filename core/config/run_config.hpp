@@ -18,30 +18,30 @@ namespace gradrack {
 
 /// One rule over parameters: all conditions given must hold.
 struct ParameterGroup {
-  std::vector<std::string> match;      ///< name patterns; empty: any name
+  std::vector<std::string> match;  ///< name patterns; empty: any name
   std::optional<int64_t> rank;
-  std::string stage;                   ///< stage pattern; empty: any
-  std::vector<YamlEntry> overrides;    ///< `lr` and the optimizer plugin's options
+  std::string stage;                 ///< stage pattern; empty: any
+  std::vector<YamlEntry> overrides;  ///< `lr` and the optimizer plugin's options
   Place place;
-  std::string path;                    ///< "optimizer.groups.0"
+  std::string path;  ///< "optimizer.groups.0"
 };
 
 /// One entry of a section's chain.
 struct PluginChoice {
   std::string name;
-  Place place;                         ///< of the name
-  std::string path;                    ///< "optimizer", or "backend.1" in list form
-  std::vector<YamlEntry> options;      ///< all keys but `plugin` and `groups`; host keys included
+  Place place;                     ///< of the name
+  std::string path;                ///< "optimizer", or "backend.1" in list form
+  std::vector<YamlEntry> options;  ///< all keys but `plugin` and `groups`; host keys included
   std::shared_ptr<const OptionValues> host;  ///< host keys of the section, checked
-  std::vector<ParameterGroup> groups;  ///< optimizer alone
-  bool shares_options = false;         ///< options are common to several names of the chain
+  std::vector<ParameterGroup> groups;        ///< optimizer alone
+  bool shares_options = false;               ///< options are common to several names of the chain
 };
 
 /// A section that holds plugins: first choice first.
 struct PluginSection {
   std::string kind;
   std::vector<PluginChoice> chain;
-  bool is_default = false;             ///< not in the file
+  bool is_default = false;  ///< not in the file
 };
 
 struct RunSection {
@@ -54,7 +54,7 @@ struct RunSection {
   int64_t eval_batches = 0;   ///< 0: all
   int64_t log_interval = 10;
   std::string output;
-  double max_grad_norm = 0;   ///< > 0; infinity: no clipping
+  double max_grad_norm = 0;  ///< > 0; infinity: no clipping
 };
 
 enum class Fallback { kAllow, kWarn, kStrict };
@@ -67,8 +67,8 @@ struct RunConfig {
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
   Fallback fallback = Fallback::kWarn;  ///< backend.fallback
   int64_t checkpoint_interval = 0;
-  std::string metrics_file;       ///< relative to run.output
-  int64_t memory_limit_bytes = 0; ///< 0: none
+  std::string metrics_file;           ///< relative to run.output
+  int64_t memory_limit_bytes = 0;     ///< 0: none
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };
 
@@ -85,8 +85,5 @@ double base_lr(const PluginChoice& optimizer);
 
 /// "512 MiB", "2GB", "1024" -> bytes.
 Result<int64_t> parse_bytes(const std::string& text);
-
-/// Shell-like match of a whole name: `*` any text (dots too), `?` one character. [any]
-bool glob_match(std::string_view pattern, std::string_view name);
 
 }  // namespace gradrack

@@ -9,9 +9,7 @@
 namespace gradrack {
 namespace {
 
-bool is_plain(const YamlNode& node) {
-  return node.kind == YamlNode::Kind::kScalar && node.plain;
-}
+bool is_plain(const YamlNode& node) { return node.kind == YamlNode::Kind::kScalar && node.plain; }
 
 std::optional<uint64_t> digits(std::string_view text, int base) {
   uint64_t value = 0;

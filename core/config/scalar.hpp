@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a scalar of the tree means: YAML 1.2's core schema, strictly, whatever the locale.
 //
-// Between yaml.hpp and options.hpp. Invariant: text in quotes is text; only true and false (in three
-// spellings) are booleans; nothing is converted in silence.
+// Between yaml.hpp and options.hpp. Invariant: text in quotes is text; only true and false (in
+// three spellings) are booleans; nothing is converted in silence.
 #pragma once
 
 #include <cstdint>

@@ -45,37 +45,55 @@ OptionTable run_keys() {
 std::vector<SectionSchema> make_schemas() {
   std::vector<SectionSchema> all;
   all.push_back({"run", "what to run and how long", false, nullptr, run_keys()});
-  all.push_back({"plugins", "where to look for plugins", false, "",
+  all.push_back({"plugins",
+                 "where to look for plugins",
+                 false,
+                 "",
                  {row("path", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
                       "folders with plugin libraries, searched before the bundled ones")}});
   all.push_back({"model", "builds the graph", true, nullptr, {}});
   all.push_back({"data", "gives batches", true, nullptr, {}});
-  all.push_back({"optimizer", "updates the parameters", true, nullptr,
+  all.push_back({"optimizer",
+                 "updates the parameters",
+                 true,
+                 nullptr,
                  {row("lr", GR_OPTION_FLOAT, nullptr, 0, 1e30, "base learning rate")}});
   all.push_back({"lr_schedule", "learning rate by update", true, "constant", {}});
   all.push_back({"precision", "dtype of each value", true, "fp32", {}});
   all.push_back({"scheduler", "order and stream of each task", true, "sequential", {}});
-  all.push_back({"backend", "runs the tasks; a chain is used per node, in order", true,
-                 "cpu|reference",
-                 {words("fallback", "warn",
-                        "a node or backend that falls to the next of the chain: allow (say so), warn, "
-                        "or strict (refuse)",
-                        "allow|warn|strict")}});
-  all.push_back({"checkpoint", "weights on disk", false, "",
+  all.push_back(
+      {"backend",
+       "runs the tasks; a chain is used per node, in order",
+       true,
+       "cpu|reference",
+       {words("fallback", "warn",
+              "a node or backend that falls to the next of the chain: allow (say so), warn, "
+              "or strict (refuse)",
+              "allow|warn|strict")}});
+  all.push_back({"checkpoint",
+                 "weights on disk",
+                 false,
+                 "",
                  {count("interval", "0", 0, "updates between two saves; 0: at the end alone")}});
-  all.push_back({"metrics", "figures on disk", false, "",
+  all.push_back({"metrics",
+                 "figures on disk",
+                 false,
+                 "",
                  {row("file", GR_OPTION_PATH, "metrics.jsonl", -kInf, kInf,
                       "one JSON object a line; relative to run.output")}});
-  all.push_back({"memory", "memory of the plan", false, "",
-                 {words("limit", "", "most bytes that a plan may use: \"512 MiB\"; empty: no limit")}});
+  all.push_back(
+      {"memory",
+       "memory of the plan",
+       false,
+       "",
+       {words("limit", "", "most bytes that a plan may use: \"512 MiB\"; empty: no limit")}});
   return all;
 }
 
 }  // namespace
 
 const std::vector<SectionSchema>& section_schemas() {
-  static const std::vector<SectionSchema>* schemas =
-      new std::vector<SectionSchema>(make_schemas());
+  static const std::vector<SectionSchema>* schemas = new std::vector<SectionSchema>(make_schemas());
   return *schemas;
 }
 

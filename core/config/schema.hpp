@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sections of a run file and the keys in them that the host itself reads: one table.
 //
-// The check, the documentation and `explain` all come from here. Everything else in a plugin section
-// belongs to the plugin. Adding a key is adding a row in schema.cpp.
+// The check, the documentation and `explain` all come from here. Everything else in a plugin
+// section belongs to the plugin. Adding a key is adding a row in schema.cpp.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ namespace gradrack {
 struct SectionSchema {
   const char* name;
   const char* help;
-  bool plugin;                 ///< holds `plugin:` and that plugin's options
-  const char* default_plugin;  ///< chain used when the section is left out: "cpu|reference"; NULL: required
-  OptionTable keys;            ///< host keys, `plugin` aside
+  bool plugin;  ///< holds `plugin:` and that plugin's options
+  const char*
+      default_plugin;  ///< chain used when the section is left out: "cpu|reference"; NULL: required
+  OptionTable keys;    ///< host keys, `plugin` aside
 };
 
 /// In the order of a run file. [any]

@@ -2,6 +2,7 @@
 // Parsing and reading: see yaml.hpp. The one wall around yaml-cpp's exceptions.
 #include "core/config/yaml.hpp"
 
+#include <sys/stat.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
@@ -9,8 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-
-#include <sys/stat.h>
 
 #include "core/config/yaml_events.hpp"
 

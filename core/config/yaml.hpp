@@ -34,8 +34,8 @@ struct YamlNode {
   bool plain = true;  ///< scalar without quotes: may be a number or a boolean
   std::string text;   ///< of a scalar, with ${NAME} already replaced
   Place place;
-  std::vector<YamlNode> items;      ///< of a list
-  std::vector<YamlEntry> entries;   ///< of a map, in written order
+  std::vector<YamlNode> items;     ///< of a list
+  std::vector<YamlEntry> entries;  ///< of a map, in written order
 
   /// The value under `key`, or nullptr.
   const YamlNode* find(std::string_view key) const;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's table: see host_table.hpp.
+#include "core/plugin/host_table.hpp"
+
+#include "core/base/log.hpp"
+
+namespace gradrack {
+namespace {
+
+struct HostContext {
+  std::string who;
+  std::string version;
+  gr_host_t table = {};
+};
+
+// May be called from any thread of the plugin, so nothing may leave it.
+void host_log(void* context, int32_t level, const char* message) {
+  if (context == nullptr || message == nullptr) return;
+  try {
+    const auto& host = *static_cast<const HostContext*>(context);
+    const Level known = level <= GR_LOG_DEBUG  ? Level::kDebug
+                        : level == GR_LOG_INFO ? Level::kInfo
+                        : level == GR_LOG_WARN ? Level::kWarn
+                                               : Level::kError;
+    log_event({"plugin_log", known, host.who + ": " + message, {{"plugin", host.who}}});
+  } catch (...) {  // out of memory while logging: the line is lost, the run goes on
+  }
+}
+
+const void* host_extension(void*, const char*) { return nullptr; }
+
+}  // namespace
+
+std::string host_version() {
+  return std::to_string(GR_VERSION_MAJOR) + "." + std::to_string(GR_VERSION_MINOR) + "." +
+         std::to_string(GR_VERSION_PATCH);
+}
+
+const gr_host_t* make_host_table(const std::string& who) {
+  auto* context = new HostContext{who, host_version(), {}};  // leaked: plugins keep the pointer
+  gr_host_t& table = context->table;
+  table.struct_size = sizeof table;
+  table.abi_major = GR_ABI_MAJOR;
+  table.abi_min_minor = kHostMinMinor;
+  table.abi_max_minor = kHostMaxMinor;
+  table.name = "gradrack";
+  table.version = context->version.c_str();
+  table.context = context;
+  table.log = host_log;
+  table.get_extension = host_extension;
+  return &table;
+}
+
+}  // namespace gradrack

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making an instance: see instance.hpp.
+#include "core/plugin/instance.hpp"
+
+#include <cstring>
+
+namespace gradrack {
+namespace {
+
+using AnyFunction = void (*)();
+
+AnyFunction slot_at(const void* table, size_t offset) {
+  AnyFunction function = nullptr;
+  std::memcpy(&function, static_cast<const char*>(table) + offset, sizeof function);
+  return function;
+}
+
+// Every kind's table begins the same way.
+struct TableHead {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* self;
+  void (*destroy)(void* self);
+};
+static_assert(offsetof(gr_model_t, destroy) == offsetof(TableHead, destroy));
+static_assert(offsetof(gr_backend_t, destroy) == offsetof(TableHead, destroy));
+
+}  // namespace
+
+Status create_table(const Factory& factory, const OptionValues& options, const KindInfo& info,
+                    void* table) {
+  const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  gr_error_t err = {};
+  int32_t code = GR_OK;
+  try {
+    code = factory.create(factory.host, &options.abi(), table, &err);
+  } catch (...) {
+    return internal_error(who + ": create threw an exception across the C interface");
+  }
+  if (code < GR_OK || code > GR_INTERNAL) {
+    return internal_error(who + ": create returned the unknown status " + std::to_string(code));
+  }
+  if (code != GR_OK) return status_from(code, err).with_context(who);
+  for (const Slot& slot : info.required) {
+    if (slot_at(table, slot.offset) != nullptr) continue;
+    TableHead head;
+    std::memcpy(&head, table, sizeof head);
+    if (head.destroy != nullptr) head.destroy(head.self);
+    return invalid_argument(who + ": its function pointer '" + slot.name + "' is NULL, and every " +
+                            factory.kind + " needs it")
+        .in_area(Area::kPlugin);
+  }
+  return {};
+}
+
+}  // namespace gradrack

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search folders: see search_path.hpp.
+#include "core/plugin/search_path.hpp"
+
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace gradrack {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_folder(const std::string& folder, const char* origin, std::vector<SearchFolder>* out) {
+  if (folder.empty()) return;
+  std::error_code error;
+  fs::path path = fs::weakly_canonical(fs::absolute(folder, error), error);
+  if (error) path = folder;
+  const bool seen = std::any_of(out->begin(), out->end(), [&](const SearchFolder& known) {
+    return known.path == path.string();
+  });
+  if (!seen) out->push_back({path.string(), origin});
+}
+
+void add_environment(EventSink& events, std::vector<SearchFolder>* out) {
+  const char* value = std::getenv("GRADRACK_PLUGIN_PATH");
+  if (value == nullptr || value[0] == '\0') return;
+  if (getauxval(AT_SECURE) != 0) {
+    events.emit({"plugin_path_ignored", Level::kWarn,
+                 "GRADRACK_PLUGIN_PATH is ignored: this process runs with raised privileges"});
+    return;
+  }
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    add_folder(std::string(rest.substr(0, colon)), "GRADRACK_PLUGIN_PATH", out);
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+}
+
+}  // namespace
+
+std::vector<SearchFolder> search_folders(const std::vector<std::string>& command_line,
+                                         const std::vector<std::string>& run_file,
+                                         EventSink& events) {
+  std::vector<SearchFolder> folders;
+  for (const std::string& folder : command_line) add_folder(folder, "--plugin-path", &folders);
+  for (const std::string& folder : run_file) add_folder(folder, "plugins.path", &folders);
+  add_environment(events, &folders);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    add_folder((program.parent_path() / "../lib/gradrack/plugins").string(), "bundled", &folders);
+  }
+  return folders;
+}
+
+Result<std::vector<std::string>> library_files(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return not_found("no such folder");
+  std::vector<std::string> files;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().extension() == ".so") files.push_back(at->path().string());
+  }
+  if (error) return io_error("cannot be read: " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace gradrack

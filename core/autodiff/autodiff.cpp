@@ -88,6 +88,7 @@ class NodeGradient : public GradContext {
   gr_value_t output(size_t k) const override {
     return k < node_.outputs.size() ? node_.outputs[k] : static_cast<gr_value_t>(GR_NO_VALUE);
   }
+  size_t output_count() const override { return node_.outputs.size(); }
   gr_value_t grad_output(size_t k) const override;
   bool needs(size_t k) const override;
   void set_grad(size_t k, gr_value_t grad) override;

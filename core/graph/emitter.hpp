@@ -55,7 +55,10 @@ class Emitter {
   ValueId shape_of(ValueId x) { return op("Shape", {x}); }
   ValueId reshape(ValueId x, ValueId shape) { return op("Reshape", {x, shape}); }
   ValueId reshape(ValueId x, const std::vector<int64_t>& dims) { return reshape(x, ints(dims)); }
-  ValueId reshape_like(ValueId x, ValueId other) { return reshape(x, shape_of(other)); }
+  /// A dimension of 0 in `other` means 0 here, not "copy".
+  ValueId reshape_like(ValueId x, ValueId other) {
+    return op("Reshape", {x, shape_of(other)}, {{"allowzero", int64_t{1}}});
+  }
   ValueId expand_like(ValueId x, ValueId other) { return op("Expand", {x, shape_of(other)}); }
   ValueId transpose(ValueId x, const std::vector<int64_t>& perm);
   ValueId squeeze(ValueId x, const std::vector<int64_t>& axes);

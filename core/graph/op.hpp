@@ -59,6 +59,7 @@ class GradContext {
   /// Ids of the forward node's values; GR_NO_VALUE when left out.
   virtual gr_value_t input(size_t k) const = 0;
   virtual gr_value_t output(size_t k) const = 0;
+  virtual size_t output_count() const = 0;
   /// Gradient of output k; GR_NO_VALUE when no objective depends on it.
   virtual gr_value_t grad_output(size_t k) const = 0;
   /// False when nobody wants the gradient of input k: emit nothing for it.

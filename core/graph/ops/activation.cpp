@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entries with one tensor input that are made of several primitives: Gelu, Swish, Softplus,
-// LeakyRelu, Reciprocal, Clip and the gradients that deserve a kernel of their own.
+// Operator entries with one tensor input that are made of several primitives: Gelu, Swish,
+// Softplus, LeakyRelu, Reciprocal, Clip and the gradients that deserve a kernel of their own.
 //
-// Part of the unary family. Invariant: each has a decomposition, so a backend may know none of them,
-// and a gradient rule that does not go through it.
+// Part of the unary family. Invariant: each has a decomposition, so a backend may know none of
+// them, and a gradient rule that does not go through it.
 #include <cmath>
 
 #include "core/graph/ops/families.hpp"
@@ -65,8 +65,7 @@ ValueId gelu_tanh(Emitter& e, ValueId x) {
 }
 
 ValueId gelu(Emitter& e, const Attrs& attrs, ValueId x) {
-  const ValueId bump =
-      is_tanh(attrs) ? gelu_tanh(e, x) : e.op("Erf", {e.mul(x, std::sqrt(0.5))});
+  const ValueId bump = is_tanh(attrs) ? gelu_tanh(e, x) : e.op("Erf", {e.mul(x, std::sqrt(0.5))});
   return e.mul(e.mul(x, 0.5), e.add(bump, 1.0));
 }
 
@@ -98,13 +97,12 @@ ValueId swish_slope(Emitter& e, const Attrs& attrs, ValueId x) {
 }
 
 Status add_gelu_and_swish(OpRegistry& ops) {
-  OpDef op = composite(
-      "Gelu",
-      "Y = X/2 (1 + erf(X/sqrt(2))); with approximate=tanh "
-      "Y = X/2 (1 + tanh(sqrt(2/pi) (X + 0.044715 X^3))).",
-      gelu, [](Emitter& e, const Attrs& attrs, ValueId gy, ValueId x, ValueId) {
-        return e.own("GeluGrad", {gy, x}, attrs);
-      });
+  OpDef op = composite("Gelu",
+                       "Y = X/2 (1 + erf(X/sqrt(2))); with approximate=tanh "
+                       "Y = X/2 (1 + tanh(sqrt(2/pi) (X + 0.044715 X^3))).",
+                       gelu, [](Emitter& e, const Attrs& attrs, ValueId gy, ValueId x, ValueId) {
+                         return e.own("GeluGrad", {gy, x}, attrs);
+                       });
   op.attrs = {attr("approximate", std::string("none"))};
   op.infer = [](InferContext& c) -> Status {
     GR_TRY(check_approximate(c));
@@ -129,7 +127,8 @@ Status add_gelu_and_swish(OpRegistry& ops) {
 
 Status add_simple(OpRegistry& ops) {
   GR_TRY(ops.add(composite(
-      "Softplus", "Y = ln(1 + e^X), computed as max(X, 0) + ln(1 + e^-|X|) so that it never "
+      "Softplus",
+      "Y = ln(1 + e^X), computed as max(X, 0) + ln(1 + e^-|X|) so that it never "
       "overflows.",
       [](Emitter& e, const Attrs&, ValueId x) {
         const ValueId tail = e.add(e.op("Exp", {e.neg(e.op("Abs", {x}))}), 1.0);
@@ -139,8 +138,7 @@ Status add_simple(OpRegistry& ops) {
         return e.mul(gy, e.op("Sigmoid", {x}));
       })));
   GR_TRY(ops.add(composite(
-      "Reciprocal", "Y = 1 / X.",
-      [](Emitter& e, const Attrs&, ValueId x) { return e.div(1.0, x); },
+      "Reciprocal", "Y = 1 / X.", [](Emitter& e, const Attrs&, ValueId x) { return e.div(1.0, x); },
       [](Emitter& e, const Attrs&, ValueId gy, ValueId, ValueId y) {
         return e.neg(e.mul(gy, e.mul(y, y)));
       })));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entries with two or more inputs, element by element with numpy's broadcasting: arithmetic,
-// Min, Max, Sum, comparisons, logic and Where.
+// Operator entries with two or more inputs, element by element with numpy's broadcasting:
+// arithmetic, Min, Max, Sum, comparisons, logic and Where.
 //
-// Gradients are summed down to the shape of the input that was broadcast. Arithmetic on integers that
-// are known while building keeps them known, so that shapes can be computed in the graph.
+// Gradients are summed down to the shape of the input that was broadcast. Arithmetic on integers
+// that are known while building keeps them known, so that shapes can be computed in the graph.
 #include "core/graph/ops/families.hpp"
 #include "core/graph/ops/rules.hpp"
 
@@ -99,8 +99,8 @@ void pow_grad(GradContext& g) {
   if (g.needs(0)) set_summed(g, 0, pow_base_grad(e, gy, a, b));
   if (!g.needs(1)) return;
   const ValueId slope = e.mul(g.output(0), e.op("Log", {a}));
-  const ValueId at_zero = e.op("And", {e.op("Equal", {a, e.like(a, 0.0)}),
-                                       e.op("GreaterOrEqual", {b, e.like(b, 0.0)})});
+  const ValueId at_zero = e.op(
+      "And", {e.op("Equal", {a, e.like(a, 0.0)}), e.op("GreaterOrEqual", {b, e.like(b, 0.0)})});
   const ValueId grad = e.where(at_zero, e.like(gy, 0.0), e.mul(gy, slope));
   set_summed(g, 1, e.cast(grad, e.type(b).dtype));
 }
@@ -126,8 +126,7 @@ void extreme_grad(GradContext& g) {
   ValueId taken = GR_NO_VALUE;
   for (size_t k = 0; k < g.input_count(); ++k) {
     const ValueId equal = e.op("Equal", {g.input(k), g.output(0)});
-    const ValueId mine =
-        taken == GR_NO_VALUE ? equal : e.op("And", {equal, e.op("Not", {taken})});
+    const ValueId mine = taken == GR_NO_VALUE ? equal : e.op("And", {equal, e.op("Not", {taken})});
     taken = taken == GR_NO_VALUE ? equal : e.op("Or", {taken, equal});
     if (g.needs(k)) set_summed(g, k, e.where(mine, gy, e.like(gy, 0.0)));
   }
@@ -183,12 +182,13 @@ OpDef where_op() {
 }
 
 Status add_arithmetic(OpRegistry& ops) {
-  GR_TRY(ops.add(arithmetic("Add", "C = A + B.",
-                            [](const Dim& a, const Dim& b) { return a + b; }, add_grad)));
-  GR_TRY(ops.add(arithmetic("Sub", "C = A - B.",
-                            [](const Dim& a, const Dim& b) { return a - b; }, sub_grad)));
-  GR_TRY(ops.add(arithmetic("Mul", "C = A B, element by element.",
-                            [](const Dim& a, const Dim& b) { return a * b; }, mul_grad)));
+  GR_TRY(ops.add(arithmetic(
+      "Add", "C = A + B.", [](const Dim& a, const Dim& b) { return a + b; }, add_grad)));
+  GR_TRY(ops.add(arithmetic(
+      "Sub", "C = A - B.", [](const Dim& a, const Dim& b) { return a - b; }, sub_grad)));
+  GR_TRY(ops.add(arithmetic(
+      "Mul", "C = A B, element by element.", [](const Dim& a, const Dim& b) { return a * b; },
+      mul_grad)));
   OpDef div = arithmetic("Div", "C = A / B; integers are divided toward zero, by zero is an error.",
                          nullptr, div_grad);
   div.infer = [](InferContext& c) -> Status {
@@ -210,10 +210,12 @@ Status add_arithmetic(OpRegistry& ops) {
 
 Status add_binary_ops(OpRegistry& ops) {
   GR_TRY(add_arithmetic(ops));
-  GR_TRY(ops.add(extreme("Max", "Largest of the inputs, NaN if one is NaN; of equal ones the first "
-                                "gets the gradient.")));
-  GR_TRY(ops.add(extreme("Min", "Smallest of the inputs, NaN if one is NaN; of equal ones the "
-                                "first gets the gradient.")));
+  GR_TRY(ops.add(extreme("Max",
+                         "Largest of the inputs, NaN if one is NaN; of equal ones the first "
+                         "gets the gradient.")));
+  GR_TRY(ops.add(extreme("Min",
+                         "Smallest of the inputs, NaN if one is NaN; of equal ones the "
+                         "first gets the gradient.")));
   GR_TRY(ops.add(sum_op()));
   GR_TRY(ops.add(predicate("Equal", Dtypes::kAny, "True where A = B; NaN equals nothing.")));
   GR_TRY(ops.add(predicate("Less", Dtypes::kNumber, "True where A < B.")));

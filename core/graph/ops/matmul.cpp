@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entries for matrix products: the primitive gradrack.FusedMatMul, and MatMul and Gemm, which
-// decompose to it.
+// Operator entries for matrix products: the primitive gradrack.FusedMatMul, and MatMul and Gemm,
+// which decompose to it.
 //
-// Gradients of the two factors are separate nodes, so that a scheduler can move the weight's. When the
-// second factor is a plain matrix, leading dims of the first are folded into rows: forward and both
-// gradients are then one 2-D product each, and no sum over the batch is left to do.
+// Gradients of the two factors are separate nodes, so that a scheduler can move the weight's. When
+// the second factor is a plain matrix, leading dims of the first are folded into rows: forward and
+// both gradients are then one 2-D product each, and no sum over the batch is left to do.
 #include "core/graph/ops/families.hpp"
 #include "core/graph/ops/rules.hpp"
 
@@ -24,8 +24,8 @@ Result<Shape> product_shape(const Shape& a, const Shape& b, bool trans_a, bool t
     return invalid_argument("inner dimensions differ: " + inner.text() + " against " +
                             inner_b.text());
   }
-  GR_ASSIGN(Shape shape, broadcast_shapes(Shape(a.begin(), a.end() - 2),
-                                          Shape(b.begin(), b.end() - 2)));
+  GR_ASSIGN(Shape shape,
+            broadcast_shapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
   shape.push_back(rows);
   shape.push_back(columns);
   return shape;
@@ -33,13 +33,11 @@ Result<Shape> product_shape(const Shape& a, const Shape& b, bool trans_a, bool t
 
 /// Gradient of the first factor before it is summed over broadcast dims.
 ValueId grad_of_a(Emitter& e, ValueId gy, ValueId b, bool trans_a, bool trans_b, double alpha) {
-  return trans_a ? e.matmul(b, gy, trans_b, true, alpha)
-                 : e.matmul(gy, b, false, !trans_b, alpha);
+  return trans_a ? e.matmul(b, gy, trans_b, true, alpha) : e.matmul(gy, b, false, !trans_b, alpha);
 }
 
 ValueId grad_of_b(Emitter& e, ValueId gy, ValueId a, bool trans_a, bool trans_b, double alpha) {
-  return trans_b ? e.matmul(gy, a, true, trans_a, alpha)
-                 : e.matmul(a, gy, !trans_a, false, alpha);
+  return trans_b ? e.matmul(gy, a, true, trans_a, alpha) : e.matmul(a, gy, !trans_a, false, alpha);
 }
 
 void fused_grad(GradContext& g) {
@@ -63,9 +61,9 @@ OpDef fused_matmul_op() {
   op.primitive = true;
   op.infer = [](InferContext& c) -> Status {
     GR_TRY(want_same_dtype(c, Dtypes::kReal));
-    GR_ASSIGN(Shape shape, product_shape(c.input(0).shape, c.input(1).shape,
-                                         c.attrs().get_int("transA") != 0,
-                                         c.attrs().get_int("transB") != 0));
+    GR_ASSIGN(Shape shape,
+              product_shape(c.input(0).shape, c.input(1).shape, c.attrs().get_int("transA") != 0,
+                            c.attrs().get_int("transB") != 0));
     c.set_output(0, {c.input(0).dtype, std::move(shape)});
     return {};
   };
@@ -155,9 +153,9 @@ Status gemm_infer(InferContext& c) {
   GR_TRY(want_same_dtype(c, Dtypes::kReal));
   GR_TRY(want_rank(c, 0, 2));
   GR_TRY(want_rank(c, 1, 2));
-  GR_ASSIGN(Shape shape, product_shape(c.input(0).shape, c.input(1).shape,
-                                       c.attrs().get_int("transA") != 0,
-                                       c.attrs().get_int("transB") != 0));
+  GR_ASSIGN(Shape shape,
+            product_shape(c.input(0).shape, c.input(1).shape, c.attrs().get_int("transA") != 0,
+                          c.attrs().get_int("transB") != 0));
   if (c.has_input(2)) GR_TRY(check_broadcasts_to(c.input(2).shape, shape, "C"));
   c.set_output(0, {c.input(0).dtype, std::move(shape)});
   return {};

@@ -8,8 +8,7 @@
 
 namespace gradrack {
 
-OpDef define(std::string name, std::string_view inputs, std::string_view outputs,
-             std::string doc) {
+OpDef define(std::string name, std::string_view inputs, std::string_view outputs, std::string doc) {
   OpDef op;
   op.name = std::move(name);
   op.doc = std::move(doc);
@@ -72,21 +71,31 @@ namespace {
 
 bool is_in(gr_dtype_t dtype, Dtypes set) {
   switch (set) {
-    case Dtypes::kReal: return is_real(dtype);
-    case Dtypes::kNumber: return dtype != GR_BOOL;
-    case Dtypes::kIndex: return dtype == GR_INT32 || dtype == GR_INT64;
-    case Dtypes::kBool: return dtype == GR_BOOL;
-    default: return true;
+    case Dtypes::kReal:
+      return is_real(dtype);
+    case Dtypes::kNumber:
+      return dtype != GR_BOOL;
+    case Dtypes::kIndex:
+      return dtype == GR_INT32 || dtype == GR_INT64;
+    case Dtypes::kBool:
+      return dtype == GR_BOOL;
+    default:
+      return true;
   }
 }
 
 const char* name_of(Dtypes set) {
   switch (set) {
-    case Dtypes::kReal: return "a floating dtype";
-    case Dtypes::kNumber: return "a number dtype";
-    case Dtypes::kIndex: return "int32 or int64";
-    case Dtypes::kBool: return "bool";
-    default: return "any dtype";
+    case Dtypes::kReal:
+      return "a floating dtype";
+    case Dtypes::kNumber:
+      return "a number dtype";
+    case Dtypes::kIndex:
+      return "int32 or int64";
+    case Dtypes::kBool:
+      return "bool";
+    default:
+      return "any dtype";
   }
 }
 
@@ -94,18 +103,18 @@ const char* name_of(Dtypes set) {
 
 Status want_dtype(const InferContext& c, size_t k, Dtypes set) {
   if (!c.has_input(k) || is_in(c.input(k).dtype, set)) return {};
-  return invalid_argument(fmt::format("input {} must have {}, got {}", k, name_of(set),
-                                      dtype_name(c.input(k).dtype)));
+  return invalid_argument(
+      fmt::format("input {} must have {}, got {}", k, name_of(set), dtype_name(c.input(k).dtype)));
 }
 
 Status want_same_dtype(const InferContext& c, Dtypes set, size_t first) {
   for (size_t k = first; k < c.input_count(); ++k) {
     GR_TRY(want_dtype(c, k, set));
     if (!c.has_input(k) || c.input(k).dtype == c.input(first).dtype) continue;
-    return invalid_argument(fmt::format("inputs {} and {} must share one dtype, got {} and {}: "
-                                        "add a Cast",
-                                        first, k, dtype_name(c.input(first).dtype),
-                                        dtype_name(c.input(k).dtype)));
+    return invalid_argument(
+        fmt::format("inputs {} and {} must share one dtype, got {} and {}: "
+                    "add a Cast",
+                    first, k, dtype_name(c.input(first).dtype), dtype_name(c.input(k).dtype)));
   }
   return {};
 }
@@ -125,8 +134,7 @@ Result<KnownInts> known_ints(const InferContext& c, size_t k, std::string_view n
       name));
 }
 
-Result<std::vector<int64_t>> known_numbers(const InferContext& c, size_t k,
-                                           std::string_view name) {
+Result<std::vector<int64_t>> known_numbers(const InferContext& c, size_t k, std::string_view name) {
   GR_ASSIGN(const KnownInts known, known_ints(c, k, name));
   std::vector<int64_t> out;
   for (const Dim& dim : known) {

@@ -2,8 +2,8 @@
 // What the shape and gradient rules of several families share: broadcasting, axes, dtype checks,
 // integer inputs that must be known, and the first lines of an entry.
 //
-// Used by core/graph/ops/*.cpp alone. Messages name the input and what was wanted; the graph puts the
-// operator and its input types in front. Invariant: nothing here knows an operator by name.
+// Used by core/graph/ops/*.cpp alone. Messages name the input and what was wanted; the graph puts
+// the operator and its input types in front. Invariant: nothing here knows an operator by name.
 #pragma once
 
 #include <string>

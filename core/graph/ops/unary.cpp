@@ -82,17 +82,17 @@ OpDef test_op(std::string name, Dtypes set, std::string doc) {
 }
 
 Status add_roots_and_powers(OpRegistry& ops) {
-  GR_TRY(ops.add(primitive("Sqrt", Dtypes::kReal, "Y = sqrt(X); NaN below 0.",
-                           [](Emitter& e, ValueId gy, ValueId, ValueId y) {
-                             return e.mul(gy, e.div(0.5, y));
-                           })));
   GR_TRY(ops.add(primitive(
-      "Exp", Dtypes::kReal, "Y = e^X.",
-      [](Emitter& e, ValueId gy, ValueId, ValueId y) { return e.mul(gy, y); })));
-  GR_TRY(ops.add(primitive(
-      "Log", Dtypes::kReal, "Y = ln(X); -inf at 0, NaN below.",
-      [](Emitter& e, ValueId gy, ValueId x, ValueId) { return e.div(gy, x); })));
-  return ops.add(primitive("Erf", Dtypes::kReal, "The error function: Y = 2/sqrt(pi) times the "
+      "Sqrt", Dtypes::kReal, "Y = sqrt(X); NaN below 0.",
+      [](Emitter& e, ValueId gy, ValueId, ValueId y) { return e.mul(gy, e.div(0.5, y)); })));
+  GR_TRY(
+      ops.add(primitive("Exp", Dtypes::kReal, "Y = e^X.",
+                        [](Emitter& e, ValueId gy, ValueId, ValueId y) { return e.mul(gy, y); })));
+  GR_TRY(
+      ops.add(primitive("Log", Dtypes::kReal, "Y = ln(X); -inf at 0, NaN below.",
+                        [](Emitter& e, ValueId gy, ValueId x, ValueId) { return e.div(gy, x); })));
+  return ops.add(primitive("Erf", Dtypes::kReal,
+                           "The error function: Y = 2/sqrt(pi) times the "
                            "integral of e^(-t^2) from 0 to X.",
                            [](Emitter& e, ValueId gy, ValueId x, ValueId) {
                              const double scale = 2.0 / std::sqrt(std::acos(-1.0));
@@ -121,13 +121,13 @@ Status add_squashing(OpRegistry& ops) {
 Status add_unary_ops(OpRegistry& ops) {
   GR_TRY(ops.add(primitive("Neg", Dtypes::kNumber, "Y = -X.",
                            [](Emitter& e, ValueId gy, ValueId, ValueId) { return e.neg(gy); })));
-  GR_TRY(ops.add(primitive("Abs", Dtypes::kNumber, "Y = |X|; the gradient at 0 is 0.",
-                           [](Emitter& e, ValueId gy, ValueId x, ValueId) {
-                             return e.mul(gy, e.op("Sign", {x}));
-                           })));
+  GR_TRY(ops.add(primitive(
+      "Abs", Dtypes::kNumber, "Y = |X|; the gradient at 0 is 0.",
+      [](Emitter& e, ValueId gy, ValueId x, ValueId) { return e.mul(gy, e.op("Sign", {x})); })));
   GR_TRY(add_roots_and_powers(ops));
   GR_TRY(add_squashing(ops));
-  GR_TRY(ops.add(primitive("Sign", Dtypes::kNumber, "-1, 0 or 1 by the sign of X; NaN stays NaN. "
+  GR_TRY(ops.add(primitive("Sign", Dtypes::kNumber,
+                           "-1, 0 or 1 by the sign of X; NaN stays NaN. "
                            "Autodiff stops here: the slope is 0 wherever there is one.",
                            nullptr)));
   GR_TRY(ops.add(primitive("Floor", Dtypes::kReal,

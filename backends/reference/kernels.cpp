@@ -6,6 +6,15 @@ namespace gradrack::reference {
 
 void add_all_kernels(host::KernelTable& table) {
   add_unary_kernels(table);
+  add_softmax_kernels(table);
+  add_norm_kernels(table);
+  add_batch_norm_kernels(table);
+  add_conv_kernels(table);
+  add_pool_kernels(table);
+  add_attention_kernels(table);
+  add_loss_kernels(table);
+  add_random_kernels(table);
+  add_update_kernels(table);
 }
 
 }  // namespace gradrack::reference

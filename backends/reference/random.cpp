@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradrack.Dropout: the primitive behind ONNX's Dropout.
+//
+// Invariant: element i's number is lane i % 4 of Philox4x32-10 with key = seed and counter = (i /
+// 4, stream, step, microbatch), on every backend: the mask is part of the operator's meaning.
+#include "backends/reference/function_kernel.hpp"
+#include "gradrack/philox.h"
+
+namespace gradrack::reference {
+namespace {
+
+using host::NodeSpec;
+
+template <class T>
+std::unique_ptr<host::Kernel> make_dropout(const NodeSpec& node) {
+  const int64_t count = node.inputs[0].count;
+  const double ratio = node.get_float("ratio");
+  const uint32_t stream = static_cast<uint32_t>(node.get_int("stream"));
+  const bool wants_mask = node.has_output(1);
+  const auto run = [=](Inputs in, Outputs out, double*, gr_error_t*) -> int32_t {
+    const T* x = host::data<T>(in[0]);
+    const int64_t* rng = host::data<int64_t>(in[1]);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t counter[4] = {static_cast<uint32_t>(i / 4), stream,
+                                   static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
+      uint32_t numbers[4];
+      gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
+      const bool keep = gr_uniform24(numbers[i % 4]) >= ratio;
+      const T scaled = static_cast<T>(static_cast<double>(x[i]) / (1.0 - ratio));
+      host::data<T>(out[0])[i] = keep ? scaled : T(0);
+      if (wants_mask) host::data<bool>(out[1])[i] = keep;
+    }
+    return GR_OK;
+  };
+  return make_kernel(run, {0, {0, -1}});
+}
+
+}  // namespace
+
+void add_random_kernels(host::KernelTable& table) {
+  add_real(table, "gradrack.Dropout", 0,
+           [](auto zero, const NodeSpec& node) { return make_dropout<decltype(zero)>(node); });
+}
+
+}  // namespace gradrack::reference

@@ -11,8 +11,8 @@ import re
 
 from tree import C_FAMILY, Finding, files, run, text
 
-ORDER = ["base", "config", "plugin", "graph", "autodiff", "precision", "optim", "rewrite", "plan",
-         "schedule", "exec", "state", "data", "train", "cli"]
+ORDER = ["base", "config", "plugin", "graph", "autodiff", "precision", "optim", "rewrite",
+         "device", "schedule", "state", "plan", "exec", "data", "train", "cli"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

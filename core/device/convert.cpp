@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions: see convert.hpp.
+#include "core/device/convert.hpp"
+
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+namespace gradrack {
+
+namespace {
+
+/// Calls `body` with a zero of the dtype's C++ type; bool is its own case because any non-zero is true.
+template <typename Body>
+Status with_type(gr_dtype_t dtype, Body body) {
+  switch (dtype) {
+    case GR_INT8: return body(int8_t{});
+    case GR_INT32: return body(int32_t{});
+    case GR_INT64: return body(int64_t{});
+    case GR_UINT8: return body(uint8_t{});
+    case GR_BOOL: return body(bool{});
+    case GR_FLOAT32: return body(float{});
+    case GR_FLOAT64: return body(double{});
+    default:
+      return unsupported(fmt::format("no host conversion for dtype code {} with {} bits",
+                                     dtype / 256, dtype % 256));
+  }
+}
+
+template <typename To, typename From>
+bool holds(From number) {
+  if constexpr (std::is_same_v<To, bool> || std::is_floating_point_v<To>) return true;
+  const long double wide = number;
+  return wide >= static_cast<long double>(std::numeric_limits<To>::min()) &&
+         wide <= static_cast<long double>(std::numeric_limits<To>::max());
+}
+
+template <typename From>
+Status write_all(gr_dtype_t dtype, std::span<const From> numbers, void* out) {
+  return with_type(dtype, [&](auto zero) -> Status {
+    using To = decltype(zero);
+    To* to = static_cast<To*>(out);
+    for (const From number : numbers) {
+      if (!holds<To>(number)) {
+        return {GR_OUT_OF_RANGE, fmt::format("{} does not fit {} bits", number, dtype % 256)};
+      }
+      if constexpr (std::is_same_v<To, bool>) {
+        *to++ = number != From{0};
+      } else {
+        *to++ = static_cast<To>(number);
+      }
+    }
+    return {};
+  });
+}
+
+}  // namespace
+
+Status write_numbers(gr_dtype_t dtype, std::span<const double> numbers, void* out) {
+  return write_all(dtype, numbers, out);
+}
+
+Status write_numbers(gr_dtype_t dtype, std::span<const int64_t> numbers, void* out) {
+  return write_all(dtype, numbers, out);
+}
+
+Result<double> read_number(gr_dtype_t dtype, const void* at) {
+  double number = 0;
+  GR_TRY(with_type(dtype, [&](auto zero) -> Status {
+    number = static_cast<double>(*static_cast<const decltype(zero)*>(at));
+    return {};
+  }));
+  return number;
+}
+
+}  // namespace gradrack

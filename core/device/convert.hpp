@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers between the host's double and int64 and the bytes of a tensor's dtype.
+//
+// Used where constants, initial values and scalars become storage. Rounds once, to nearest even.
+// Does not know float16 and bfloat16 yet: GR_UNSUPPORTED.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/status.hpp"
+#include "gradrack/tensor.h"
+
+namespace gradrack {
+
+/// Writes `count` numbers as `dtype` to `out`. bool becomes 0 or 1. GR_OUT_OF_RANGE when an integer
+/// dtype cannot hold a number.
+Status write_numbers(gr_dtype_t dtype, std::span<const double> numbers, void* out);
+Status write_numbers(gr_dtype_t dtype, std::span<const int64_t> numbers, void* out);
+/// Reads one element as a double.
+Result<double> read_number(gr_dtype_t dtype, const void* at);
+
+}  // namespace gradrack

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Store: see store.hpp.
+#include "core/state/store.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/state/initial.hpp"
+
+namespace gradrack {
+
+bool persists(Source source) {
+  return source == Source::kParameter || source == Source::kBuffer || source == Source::kState ||
+         source == Source::kAccumulator;
+}
+
+int64_t tensor_bytes(gr_dtype_t dtype, std::span<const int64_t> dims) {
+  int64_t bytes = gr_dtype_bytes(dtype);
+  for (const int64_t dim : dims) bytes *= dim;
+  return bytes;
+}
+
+Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
+                      const std::vector<int64_t>& dims, const gr_init_t& init, uint64_t seed) {
+  if (allocated_) {
+    return {GR_FAILED_PRECONDITION, "'" + name + "' is declared after the store was allocated"};
+  }
+  if (!persists(source)) return invalid_argument("'" + name + "' is not kept between steps");
+  for (const int64_t dim : dims) {
+    if (dim < 0) return invalid_argument(fmt::format("'{}' has a negative dim {}", name, dim));
+  }
+  if (!index_.emplace(name, tensors_.size()).second) {
+    return invalid_argument("'" + name + "' is declared twice");
+  }
+  tensors_.push_back(
+      {name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), nullptr});
+  return {};
+}
+
+Status Store::declare_sources(const Graph& graph, uint64_t seed) {
+  for (const Value& value : graph.values()) {
+    if (!persists(value.source)) continue;
+    GR_ASSIGN(const auto dims, bind(value.type.shape, {}));
+    const StoredTensor* known = find(value.name);
+    if (known == nullptr) {
+      GR_TRY(declare(value.name, value.source, value.type.dtype, dims, value.init, seed));
+    } else if (known->dtype != value.type.dtype || known->dims != dims) {
+      return invalid_argument(fmt::format("'{}' is {} here, but the store keeps {}[{}]", value.name,
+                                          to_text(value.type), dtype_name(known->dtype),
+                                          fmt::join(known->dims, ", ")));
+    }
+  }
+  return {};
+}
+
+Status Store::allocate() {
+  if (allocated_) return {GR_FAILED_PRECONDITION, "the store is allocated already"};
+  std::map<Source, int64_t> sizes;
+  for (const StoredTensor& tensor : tensors_) {
+    sizes[tensor.source] += align_up(tensor.bytes, device_->alignment());
+  }
+  for (const auto& [source, bytes] : sizes) {
+    GR_ASSIGN(blocks_[source], device_->allocate(bytes));
+  }
+  std::map<Source, int64_t> used;
+  for (StoredTensor& tensor : tensors_) {
+    tensor.data = blocks_[tensor.source].data() + used[tensor.source];
+    used[tensor.source] += align_up(tensor.bytes, device_->alignment());
+    GR_TRY(initialise(tensor));
+  }
+  allocated_ = true;
+  return {};
+}
+
+Status Store::initialise(StoredTensor& tensor) {
+  const int64_t count = tensor.bytes / gr_dtype_bytes(tensor.dtype);
+  if (device_->host_memory()) {
+    return write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count, tensor.data);
+  }
+  std::vector<std::byte> host(static_cast<size_t>(tensor.bytes));
+  GR_TRY(write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count, host.data()));
+  return copy(tensor.data, host.data(), tensor.bytes, true);
+}
+
+const StoredTensor* Store::find(std::string_view name) const {
+  const auto at = index_.find(name);
+  return at == index_.end() ? nullptr : &tensors_[at->second];
+}
+
+Status Store::copy(void* destination, const void* source, int64_t bytes, bool to_device) const {
+  if (bytes == 0) return {};
+  if (device_->host_memory()) {
+    std::memcpy(destination, source, static_cast<size_t>(bytes));
+    return {};
+  }
+  GR_ASSIGN(const Stream stream, device_->make_stream());
+  gr_backend_t* const backend = device_->backend();
+  gr_error_t err = {};
+  int32_t code = backend->copy(backend->self, destination, source, bytes, to_device ? 1 : 0,
+                               stream.get(), &err);
+  if (code == GR_OK) code = backend->stream_synchronize(backend->self, stream.get(), &err);
+  return status_from(code, err).with_context("copy to or from " + device_->name());
+}
+
+namespace {
+
+Status check_access(const StoredTensor* tensor, std::string_view name, size_t bytes, bool allocated) {
+  if (tensor == nullptr) return not_found("the store has no tensor '" + std::string(name) + "'");
+  if (!allocated) return {GR_FAILED_PRECONDITION, "the store is not allocated yet"};
+  if (static_cast<int64_t>(bytes) != tensor->bytes) {
+    return invalid_argument(
+        fmt::format("'{}' holds {} bytes, got {}", name, tensor->bytes, bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Store::read(std::string_view name, std::span<std::byte> out) const {
+  const StoredTensor* tensor = find(name);
+  GR_TRY(check_access(tensor, name, out.size(), allocated_));
+  return copy(out.data(), tensor->data, tensor->bytes, false);
+}
+
+Status Store::write(std::string_view name, std::span<const std::byte> content) {
+  const StoredTensor* tensor = find(name);
+  GR_TRY(check_access(tensor, name, content.size(), allocated_));
+  return copy(tensor->data, content.data(), tensor->bytes, true);
+}
+
+int64_t Store::bytes(Source source) const {
+  const auto at = blocks_.find(source);
+  return at == blocks_.end() ? 0 : at->second.bytes();
+}
+
+int64_t Store::total_bytes() const {
+  int64_t total = 0;
+  for (const auto& [source, block] : blocks_) total += block.bytes();
+  return total;
+}
+
+}  // namespace gradrack

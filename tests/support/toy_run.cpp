@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// See toy_run.hpp.
+#include "tests/support/toy_run.hpp"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace gradrack::toy {
+
+namespace {
+
+int64_t element_count(const DLTensor& tensor) {
+  int64_t count = 1;
+  for (int32_t k = 0; k < tensor.ndim; ++k) count *= tensor.shape[k];
+  return count;
+}
+
+uint64_t fold(uint64_t hash, const std::vector<float>& numbers) {
+  for (const float number : numbers) {
+    uint32_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    hash = (hash ^ bits) * UINT64_C(0x100000001b3);
+  }
+  return hash;
+}
+
+}  // namespace
+
+Run::Run(const Graph& graph, Backend& backend, PlanRequest request) {
+  request.graph = &graph;
+  request.devices.insert(request.devices.begin(), backend.device());
+  auto made = make_plan(request);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  plan = *made;
+  store = std::make_unique<Store>(backend.device());
+  const Status declared = store->declare_sources(graph, 1);
+  EXPECT_TRUE(declared.ok()) << declared.message();
+  const Status allocated = store->allocate();
+  EXPECT_TRUE(allocated.ok()) << allocated.message();
+  auto exec = Executor::make(plan, store.get());
+  EXPECT_TRUE(exec.ok()) << exec.status().message();
+  executor = std::move(*exec);
+}
+
+void Run::set_input(const std::string& name, const std::vector<float>& numbers) {
+  auto handle = executor->input(name);
+  ASSERT_TRUE(handle.ok()) << handle.status().message();
+  DLTensor* const tensor = executor->tensor(*handle);
+  ASSERT_EQ(element_count(*tensor), static_cast<int64_t>(numbers.size()));
+  std::memcpy(tensor->data, numbers.data(), numbers.size() * sizeof(float));
+}
+
+std::vector<float> Run::output(const std::string& name) {
+  auto handle = executor->output(name);
+  EXPECT_TRUE(handle.ok()) << handle.status().message();
+  const DLTensor* const tensor = executor->tensor(*handle);
+  const auto* const data = static_cast<const float*>(tensor->data);
+  return std::vector<float>(data, data + element_count(*tensor));
+}
+
+void Run::set_stored(const std::string& name, const std::vector<float>& numbers) {
+  const Status status = store->write(name, std::as_bytes(std::span(numbers)));
+  ASSERT_TRUE(status.ok()) << status.message();
+}
+
+std::vector<float> Run::stored(const std::string& name) {
+  const StoredTensor* const tensor = store->find(name);
+  EXPECT_NE(tensor, nullptr) << name;
+  std::vector<float> numbers(static_cast<size_t>(tensor->bytes) / sizeof(float));
+  const Status status = store->read(name, std::as_writable_bytes(std::span(numbers)));
+  EXPECT_TRUE(status.ok()) << status.message();
+  return numbers;
+}
+
+void Run::step() {
+  const Status status = executor->run();
+  ASSERT_TRUE(status.ok()) << status.message();
+}
+
+uint64_t Run::hash() {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (const PlanPort& port : plan->outputs) hash = fold(hash, output(port.name));
+  for (const StoredTensor& tensor : store->tensors()) hash = fold(hash, stored(tensor.name));
+  return hash;
+}
+
+void expect_sound(const Plan& plan) {
+  const Status proof = check_happens_before(plan.table, plan.schedule, plan.accesses);
+  EXPECT_TRUE(proof.ok()) << proof.message();
+}
+
+}  // namespace gradrack::toy

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph of toy operators, planned, with its store and executor: what most tests of execution need.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exec/executor.hpp"
+#include "tests/support/toy_ops.hpp"
+
+namespace gradrack::toy {
+
+/// Plans and makes everything; a failure fails the test. `request.graph` and devices are filled in.
+class Run {
+ public:
+  Run(const Graph& graph, Backend& backend, PlanRequest request = {});
+
+  void set_input(const std::string& name, const std::vector<float>& numbers);
+  std::vector<float> output(const std::string& name);
+  void set_stored(const std::string& name, const std::vector<float>& numbers);
+  std::vector<float> stored(const std::string& name);
+  /// Runs a step and expects success.
+  void step();
+  /// FNV-1a over all outputs and all stored tensors.
+  uint64_t hash();
+
+  std::shared_ptr<const Plan> plan;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Executor> executor;
+};
+
+/// Proof and arena check of a plan by brute force: fails the test when something is wrong.
+void expect_sound(const Plan& plan);
+
+}  // namespace gradrack::toy

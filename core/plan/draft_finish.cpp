@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the draft to the plan's tasks, tensors, dependencies and accesses: see draft.hpp.
+//
+// Dependencies come from storages alone, walked in program order: a reader follows the last writer, a
+// writer follows the last writer and all readers since. That covers values, commits and reuse in place.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "core/plan/draft.hpp"
+
+namespace gradrack {
+
+namespace {
+
+/// Assumed speed of a kernel that gives no estimate: only the ratio between tasks matters.
+constexpr int64_t kBytesPerNs = 10;
+
+class Finisher {
+ public:
+  explicit Finisher(Draft* draft)
+      : draft_(*draft), plan_(*draft->plan), tensor_(draft->graph().values().size(), -1) {}
+
+  Status run() {
+    plan_.table.stages = draft_.graph().stages();
+    int32_t kernel = 0;
+    for (const DraftTask& task : draft_.tasks) add_task(task, &kernel);
+    fill_deps();
+    fill_held_and_freed();
+    add_ports();
+    return {};
+  }
+
+ private:
+  int32_t add_tensor(int32_t storage, gr_dtype_t dtype, std::vector<int64_t> dims) {
+    plan_.tensors.push_back({storage, dtype, std::move(dims)});
+    return static_cast<int32_t>(plan_.tensors.size()) - 1;
+  }
+
+  int32_t tensor_of(ValueId id) {
+    int32_t& tensor = tensor_[static_cast<size_t>(id)];
+    if (tensor < 0) {
+      tensor = add_tensor(draft_.storage_of(id), draft_.graph().value(id).type.dtype,
+                          draft_.bound->at(id).dims);
+    }
+    return tensor;
+  }
+
+  int32_t scratch(int64_t bytes, int32_t device) {
+    PlanStorage made;
+    made.bytes = bytes;
+    made.device = device;
+    return draft_.add_storage(std::move(made));
+  }
+
+  /// A result of a kernel. One whose contents are known has constant storage for its readers, so the
+  /// kernel gets bytes of its own to write to.
+  int32_t result_tensor(ValueId id, int32_t device) {
+    const BoundValue& bound = draft_.bound->at(id);
+    if (!bound.constant) return tensor_of(id);
+    return add_tensor(scratch(bound.bytes, device), draft_.graph().value(id).type.dtype,
+                      bound.dims);
+  }
+
+  void touch(uint32_t task, int32_t storage, bool write) {
+    plan_.accesses.push_back({task, storage, 0, plan_.storages[size_t(storage)].bytes, write});
+  }
+
+  void add_task(const DraftTask& draft, int32_t* kernel) {
+    const auto index = static_cast<uint32_t>(plan_.tasks.size());
+    PlanTask task;
+    Task row;
+    if (draft.node < 0) {
+      const int64_t bytes = plan_.storages[size_t(draft.copy_from)].bytes;
+      task.inputs = {add_tensor(draft.copy_from, GR_UINT8, {bytes})};
+      task.outputs = {add_tensor(draft.copy_to, GR_UINT8, {bytes})};
+      row.kind = GR_KIND_COPY;
+      row.name = "copy to " + storage_name(draft.copy_to);
+    } else {
+      const Node& node = draft_.graph().nodes()[size_t(draft.node)];
+      task.device = draft_.lowered->device[size_t(draft.node)];
+      task.kernel = (*kernel)++;
+      for (const ValueId id : draft.inputs) task.inputs.push_back(tensor_of(id));
+      for (const ValueId id : draft.outputs) task.outputs.push_back(result_tensor(id, task.device));
+      if (draft.info.workspace_bytes > 0) {
+        task.workspace = scratch(draft.info.workspace_bytes, task.device);
+      }
+      row.kind = node.kind;
+      row.stage = node.stage;
+      row.name = node_name(draft.node);
+    }
+    for (const int32_t id : task.inputs) touch(index, plan_.tensors[size_t(id)].storage, false);
+    for (const int32_t id : task.outputs) touch(index, plan_.tensors[size_t(id)].storage, true);
+    if (task.workspace >= 0) touch(index, task.workspace, true);
+    row.device = task.device;
+    row.cost_ns = cost_of(draft, task);
+    plan_.tasks.push_back(std::move(task));
+    plan_.table.tasks.push_back(std::move(row));
+  }
+
+  std::string node_name(int32_t index) const {
+    const Node& node = draft_.graph().nodes()[size_t(index)];
+    std::string where = draft_.graph().stage_name(node.stage);
+    return fmt::format("{}{} (node {})", node.op->full_name(),
+                       where.empty() ? "" : " in " + where, index);
+  }
+
+  std::string storage_name(int32_t storage) const {
+    const PlanStorage& s = plan_.storages[size_t(storage)];
+    return s.name.empty() ? "a snapshot" : "'" + s.name + "'";
+  }
+
+  int64_t cost_of(const DraftTask& draft, const PlanTask& task) const {
+    if (draft.info.cost_ns > 0) return draft.info.cost_ns;
+    if (draft.node >= 0 && draft_.lowered->claims[size_t(draft.node)].cost_ns > 0) {
+      return draft_.lowered->claims[size_t(draft.node)].cost_ns;
+    }
+    int64_t bytes = 0;
+    for (const auto* ids : {&task.inputs, &task.outputs}) {
+      for (const int32_t id : *ids) {
+        bytes += plan_.storages[size_t(plan_.tensors[size_t(id)].storage)].bytes;
+      }
+    }
+    return std::max<int64_t>(1, bytes / kBytesPerNs);
+  }
+
+  void fill_deps() {
+    std::vector<int64_t> writer(plan_.storages.size(), -1);
+    std::vector<std::vector<uint32_t>> readers(plan_.storages.size());
+    size_t at = 0;
+    for (uint32_t t = 0; t < plan_.tasks.size(); ++t) {
+      std::vector<uint32_t>& deps = plan_.table.tasks[t].deps;
+      const size_t first = at;
+      for (; at < plan_.accesses.size() && plan_.accesses[at].task == t; ++at) {
+        const Access& a = plan_.accesses[at];
+        if (writer[size_t(a.space)] >= 0) deps.push_back(uint32_t(writer[size_t(a.space)]));
+        if (a.write) deps.insert(deps.end(), readers[size_t(a.space)].begin(),
+                                 readers[size_t(a.space)].end());
+      }
+      for (size_t k = first; k < at; ++k) {
+        const auto space = static_cast<size_t>(plan_.accesses[k].space);
+        if (plan_.accesses[k].write) {
+          writer[space] = t;
+          readers[space].clear();
+        }
+      }
+      for (size_t k = first; k < at; ++k) {
+        const auto space = static_cast<size_t>(plan_.accesses[k].space);
+        if (!plan_.accesses[k].write && writer[space] != t) readers[space].push_back(t);
+      }
+      std::sort(deps.begin(), deps.end());
+      deps.erase(std::unique(deps.begin(), deps.end()), deps.end());
+      std::erase(deps, t);
+    }
+  }
+
+  void fill_held_and_freed() {
+    std::map<int32_t, std::pair<uint32_t, uint32_t>> span;  // storage -> first and last task
+    for (const Access& a : plan_.accesses) {
+      if (plan_.storages[size_t(a.space)].residence != Residence::kArena) continue;
+      const auto [at, made] = span.emplace(a.space, std::pair(a.task, a.task));
+      if (!made) at->second.second = std::max(at->second.second, a.task);
+    }
+    for (const auto& [storage, tasks] : span) {
+      plan_.table.tasks[tasks.first].bytes_held += plan_.storages[size_t(storage)].bytes;
+      plan_.table.tasks[tasks.second].bytes_freed += plan_.storages[size_t(storage)].bytes;
+    }
+  }
+
+  int32_t result(ValueId id) {
+    const int32_t snapshot = draft_.result_storage[static_cast<size_t>(id)];
+    if (snapshot < 0) return tensor_of(id);
+    return add_tensor(snapshot, draft_.graph().value(id).type.dtype, draft_.bound->at(id).dims);
+  }
+
+  void add_ports() {
+    const Graph& graph = draft_.graph();
+    for (size_t k = 0; k < graph.values().size(); ++k) {
+      const auto id = static_cast<ValueId>(k);
+      const Value& value = graph.value(id);
+      if (!draft_.bound->at(id).used) continue;
+      if (value.source == Source::kInput) plan_.inputs.push_back({value.name, tensor_of(id)});
+      if (value.source == Source::kScalar) plan_.scalars.push_back({value.name, tensor_of(id)});
+    }
+    for (const auto& [name, id] : graph.outputs()) plan_.outputs.push_back({name, result(id)});
+    for (const Objective& o : graph.objectives()) {
+      plan_.objectives.push_back({o.name, result(o.sum), result(o.count)});
+    }
+  }
+
+  Draft& draft_;
+  Plan& plan_;
+  std::vector<int32_t> tensor_;  // of each value
+};
+
+}  // namespace
+
+Status finish_draft(Draft* draft) { return Finisher(draft).run(); }
+
+}  // namespace gradrack

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: gives every node a device of the chain, decomposing what a device runs only in parts.
+//
+// Second step of planning, a replay of the graph. A node goes to the first device that claims it, or
+// that claims all nodes of its decomposition, and to the next one otherwise. Invariant: every live node
+// of the lowered graph is claimed by its device.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "core/plan/claim.hpp"
+
+namespace gradrack {
+
+/// What to do about nodes that the first device does not run.
+enum class Fallback { kStrict, kWarn, kAllow };
+
+/// Nodes of one operator that a device handed on, with the first reason it gave.
+struct HandedOn {
+  size_t count = 0;
+  std::string reason;
+};
+
+/// What one device of the chain made of the nodes that reached it.
+struct DeviceSummary {
+  std::string device;
+  size_t native = 0;      // claimed as they are
+  size_t decomposed = 0;  // run as their decomposition
+  std::map<std::string, HandedOn> handed_on;  // by operator
+  size_t handed_on_count() const;
+  /// "cpu: 120 native, 4 decomposed, 2 to the next (Conv: only float32)".
+  std::string text() const;
+};
+
+struct Lowered {
+  Graph graph;
+  std::vector<int32_t> device;  // of each node; 0 for dead nodes and views
+  std::vector<Claim> claims;    // of each node
+  std::vector<DeviceSummary> summary;
+  std::vector<std::string> warnings;  // one a device that handed nodes on (Fallback::kWarn)
+};
+
+/// GR_UNSUPPORTED: no device runs a node (all reasons are listed), or under kStrict the first does not.
+Result<Lowered> lower(const Graph& graph, const Bindings& bindings,
+                      const std::vector<Device*>& devices, Fallback fallback);
+
+}  // namespace gradrack

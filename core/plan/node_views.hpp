@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeViews: nodes of a bound graph in the form that backends read.
+//
+// Used by claim and prepare. Owns the arrays that the C structs point to; texts and dims belong to the
+// bound graph. Invariant: valid while the BoundGraph and its Graph are; ids are the graph's.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "core/plan/bind.hpp"
+#include "gradrack/backend.h"
+
+namespace gradrack {
+
+class NodeViews {
+ public:
+  explicit NodeViews(const BoundGraph& bound) : bound_(bound) {}
+
+  /// Appends the view of a live node.
+  void add(size_t node);
+  /// The views, in the order added. Valid until the next add().
+  const std::vector<gr_node_view_t>& views() const { return views_; }
+
+ private:
+  gr_value_type_t type_of(ValueId id) const;
+  std::vector<gr_attr_t> attrs_of(const Attrs& attrs) const;
+
+  const BoundGraph& bound_;
+  std::vector<gr_node_view_t> views_;
+  std::deque<std::vector<gr_value_type_t>> types_;
+  std::deque<std::vector<gr_attr_t>> attrs_;
+};
+
+}  // namespace gradrack

@@ -83,10 +83,10 @@ struct MemoryReport {
 
 struct PlanRequest {
   const Graph* graph = nullptr;    // differentiated, with updates and writes, simplified
-  Bindings bindings;
-  std::vector<Device*> devices;    // the backend chain, best first; they outlive the plan
+  Bindings bindings = {};
+  std::vector<Device*> devices = {};  // the backend chain, best first; they outlive the plan
   Fallback fallback = Fallback::kWarn;
-  std::string scheduler_name;
+  std::string scheduler_name = {};
   gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   int64_t memory_limit = 0;
 };

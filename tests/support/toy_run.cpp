@@ -27,7 +27,7 @@ uint64_t fold(uint64_t hash, const std::vector<float>& numbers) {
 
 }  // namespace
 
-Run::Run(const Graph& graph, Backend& backend, PlanRequest request) {
+ToyRun::ToyRun(const Graph& graph, Backend& backend, PlanRequest request) {
   request.graph = &graph;
   request.devices.insert(request.devices.begin(), backend.device());
   auto made = make_plan(request);
@@ -43,7 +43,7 @@ Run::Run(const Graph& graph, Backend& backend, PlanRequest request) {
   executor = std::move(*exec);
 }
 
-void Run::set_input(const std::string& name, const std::vector<float>& numbers) {
+void ToyRun::set_input(const std::string& name, const std::vector<float>& numbers) {
   auto handle = executor->input(name);
   ASSERT_TRUE(handle.ok()) << handle.status().message();
   DLTensor* const tensor = executor->tensor(*handle);
@@ -51,7 +51,7 @@ void Run::set_input(const std::string& name, const std::vector<float>& numbers) 
   std::memcpy(tensor->data, numbers.data(), numbers.size() * sizeof(float));
 }
 
-std::vector<float> Run::output(const std::string& name) {
+std::vector<float> ToyRun::output(const std::string& name) {
   auto handle = executor->output(name);
   EXPECT_TRUE(handle.ok()) << handle.status().message();
   const DLTensor* const tensor = executor->tensor(*handle);
@@ -59,12 +59,12 @@ std::vector<float> Run::output(const std::string& name) {
   return std::vector<float>(data, data + element_count(*tensor));
 }
 
-void Run::set_stored(const std::string& name, const std::vector<float>& numbers) {
+void ToyRun::set_stored(const std::string& name, const std::vector<float>& numbers) {
   const Status status = store->write(name, std::as_bytes(std::span(numbers)));
   ASSERT_TRUE(status.ok()) << status.message();
 }
 
-std::vector<float> Run::stored(const std::string& name) {
+std::vector<float> ToyRun::stored(const std::string& name) {
   const StoredTensor* const tensor = store->find(name);
   EXPECT_NE(tensor, nullptr) << name;
   std::vector<float> numbers(static_cast<size_t>(tensor->bytes) / sizeof(float));
@@ -73,12 +73,12 @@ std::vector<float> Run::stored(const std::string& name) {
   return numbers;
 }
 
-void Run::step() {
+void ToyRun::step() {
   const Status status = executor->run();
   ASSERT_TRUE(status.ok()) << status.message();
 }
 
-uint64_t Run::hash() {
+uint64_t ToyRun::hash() {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (const PlanPort& port : plan->outputs) hash = fold(hash, output(port.name));
   for (const StoredTensor& tensor : store->tensors()) hash = fold(hash, stored(tensor.name));

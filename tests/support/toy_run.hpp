@@ -12,9 +12,9 @@
 namespace gradrack::toy {
 
 /// Plans and makes everything; a failure fails the test. `request.graph` and devices are filled in.
-class Run {
+class ToyRun {
  public:
-  Run(const Graph& graph, Backend& backend, PlanRequest request = {});
+  ToyRun(const Graph& graph, Backend& backend, PlanRequest request = {});
 
   void set_input(const std::string& name, const std::vector<float>& numbers);
   std::vector<float> output(const std::string& name);

@@ -11,7 +11,7 @@ namespace {
 
 using toy::Backend;
 using toy::Builder;
-using toy::Run;
+using toy::ToyRun;
 using Floats = std::vector<float>;
 
 TEST(Executor, RunsAGraphOnOneStream) {
@@ -20,7 +20,7 @@ TEST(Executor, RunsAGraphOnOneStream) {
   const ValueId w = b.parameter("w", {2}, 3);
   b.output("y", b.op("Add", {b.op("Mul", {x, w}), b.constant({2}, {10, 20})}));
   Backend backend;
-  Run run(b.graph, backend, {.bindings = {{"n", 2}}});
+  ToyRun run(b.graph, backend, {.bindings = {{"n", 2}}});
   run.set_input("x", {1, 2});
   run.step();
   EXPECT_EQ(run.output("y"), (Floats{13, 26}));

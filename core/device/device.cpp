@@ -16,7 +16,7 @@ Memory::~Memory() {
   device_->allocated_bytes_ -= bytes_;
 }
 
-Result<std::unique_ptr<Device>> Device::make(std::string name, gr_backend_t* backend) {
+Result<std::unique_ptr<Device>> Device::make(std::string name, const gr_backend_t* backend) {
   std::unique_ptr<Device> device(new Device(std::move(name), backend));
   device->info_.struct_size = sizeof(gr_device_info_t);
   gr_error_t err = {};
@@ -56,12 +56,12 @@ Result<Stream> Device::make_stream() {
   return Stream(backend_, stream);
 }
 
-Result<Event> Device::make_event() {
+Result<StreamEvent> Device::make_event() {
   gr_event_t* event = nullptr;
   gr_error_t err = {};
   const int32_t code = backend_->event_create(backend_->self, &event, &err);
   if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": event");
-  return Event(backend_, event);
+  return StreamEvent(backend_, event);
 }
 
 }  // namespace gradrack

@@ -51,7 +51,7 @@ template <typename T, auto Free>
 class DeviceHandle {
  public:
   DeviceHandle() = default;
-  DeviceHandle(gr_backend_t* backend, T* handle) : backend_(backend), handle_(handle) {}
+  DeviceHandle(const gr_backend_t* backend, T* handle) : backend_(backend), handle_(handle) {}
   DeviceHandle(DeviceHandle&& other) noexcept { swap(other); }
   DeviceHandle& operator=(DeviceHandle&& other) noexcept {
     DeviceHandle(std::move(other)).swap(*this);
@@ -67,40 +67,40 @@ class DeviceHandle {
     std::swap(backend_, other.backend_);
     std::swap(handle_, other.handle_);
   }
-  gr_backend_t* backend_ = nullptr;
+  const gr_backend_t* backend_ = nullptr;
   T* handle_ = nullptr;
 };
 
 using Stream = DeviceHandle<gr_stream_t, &gr_backend_t::stream_destroy>;
-using Event = DeviceHandle<gr_event_t, &gr_backend_t::event_destroy>;
+using StreamEvent = DeviceHandle<gr_event_t, &gr_backend_t::event_destroy>;
 using Kernel = DeviceHandle<gr_kernel_t, &gr_backend_t::kernel_destroy>;
 
 class Device {
  public:
   /// Wraps `backend` (not owned) under the name that the run file uses. Errors: those of device_info;
   /// GR_INVALID_ARGUMENT when its alignment is no power of two. [plan]
-  static Result<std::unique_ptr<Device>> make(std::string name, gr_backend_t* backend);
+  static Result<std::unique_ptr<Device>> make(std::string name, const gr_backend_t* backend);
 
   const std::string& name() const { return name_; }
   const gr_device_info_t& info() const { return info_; }
   bool host_memory() const { return info_.host_memory != 0; }
   int64_t alignment() const { return info_.alignment; }
   DLDevice dl_device() const;
-  gr_backend_t* backend() const { return backend_; }
+  const gr_backend_t* backend() const { return backend_; }
 
   /// At least one byte, so that the address is never null. GR_OUT_OF_MEMORY. [plan]
   Result<Memory> allocate(int64_t bytes);
   Result<Stream> make_stream();
-  Result<Event> make_event();
+  Result<StreamEvent> make_event();
   /// Bytes that Memory objects of this device hold now, as they were asked for.
   int64_t allocated_bytes() const { return allocated_bytes_; }
 
  private:
   friend class Memory;
-  Device(std::string name, gr_backend_t* backend) : name_(std::move(name)), backend_(backend) {}
+  Device(std::string name, const gr_backend_t* backend) : name_(std::move(name)), backend_(backend) {}
 
   std::string name_;
-  gr_backend_t* backend_;
+  const gr_backend_t* backend_;
   gr_device_info_t info_ = {};
   std::atomic<int64_t> allocated_bytes_ = 0;
 };

@@ -9,7 +9,7 @@ namespace gradrack {
 Executor::~Executor() {
   for (size_t k = 0; k < streams_.size(); ++k) {
     const Lane& lane = plan_->schedule.lanes[k];
-    gr_backend_t* const backend = plan_->devices[size_t(lane.device)]->backend();
+    const gr_backend_t* const backend = plan_->devices[size_t(lane.device)]->backend();
     gr_error_t err = {};
     (void)backend->stream_synchronize(backend->self, streams_[k].get(), &err);  // nobody to tell
   }
@@ -108,7 +108,7 @@ Status Executor::make_steps() {
     waits[wait.task].push_back(wait.on);
     if (event[wait.on] != nullptr) continue;
     const int32_t device = plan_->tasks[wait.on].device;
-    GR_ASSIGN(Event made, plan_->devices[size_t(device)]->make_event());
+    GR_ASSIGN(StreamEvent made, plan_->devices[size_t(device)]->make_event());
     event[wait.on] = made.get();
     events_.push_back(std::move(made));
   }
@@ -146,7 +146,7 @@ Status Executor::make_steps() {
 }
 
 Status Executor::launch(const Step& step, gr_error_t* err) {
-  gr_backend_t* const backend = step.device->backend();
+  const gr_backend_t* const backend = step.device->backend();
   int32_t code = GR_OK;
   if (step.kernel != nullptr) {
     code = backend->launch(backend->self, step.kernel, step.inputs, step.outputs, step.workspace,
@@ -161,11 +161,11 @@ Status Executor::launch(const Step& step, gr_error_t* err) {
 Status Executor::run() {
   gr_error_t err = {};
   for (const Step& step : steps_) {
-    gr_backend_t* const backend = step.device->backend();
+    const gr_backend_t* const backend = step.device->backend();
     int32_t code = GR_OK;
     for (uint32_t k = 0; k < step.wait_count && code == GR_OK; ++k) {
       const WaitStep& wait = waits_[step.first_wait + k];
-      gr_backend_t* const other = wait.device->backend();
+      const gr_backend_t* const other = wait.device->backend();
       code = wait.stream != nullptr
                  ? other->stream_wait(other->self, wait.stream, wait.event, &err)
                  : other->event_synchronize(other->self, wait.event, &err);
@@ -187,7 +187,7 @@ Status Executor::run() {
 Status Executor::synchronize() {
   Status first;
   for (size_t k = 0; k < streams_.size(); ++k) {
-    gr_backend_t* const backend =
+    const gr_backend_t* const backend =
         plan_->devices[size_t(plan_->schedule.lanes[k].device)]->backend();
     gr_error_t err = {};
     const int32_t code = backend->stream_synchronize(backend->self, streams_[k].get(), &err);

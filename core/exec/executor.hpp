@@ -94,7 +94,7 @@ class Executor {
   std::vector<DLTensor> tensors_;    // as plan_->tensors
   std::vector<int64_t> dims_;        // shapes and strides of all tensors
   std::vector<Stream> streams_;      // by lane
-  std::vector<Event> events_;
+  std::vector<StreamEvent> events_;
   std::vector<Step> steps_;
   std::vector<WaitStep> waits_;
   std::vector<DLTensor*> arguments_; // inputs, then outputs, of each step

@@ -18,7 +18,7 @@ Result<std::vector<Claim>> ask_claims(const Device& device, const BoundGraph& bo
   blank.struct_size = sizeof blank;
   blank.group = -1;
   std::vector<gr_claim_t> answers(nodes.size(), blank);
-  gr_backend_t* const backend = device.backend();
+  const gr_backend_t* const backend = device.backend();
   gr_error_t err = {};
   const int32_t code = backend->claim(backend->self, views.views().data(), sizeof(gr_node_view_t),
                                       static_cast<uint32_t>(nodes.size()), answers.data(),

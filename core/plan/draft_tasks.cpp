@@ -83,7 +83,7 @@ Status prepare(Draft* draft, size_t index) {
   task.info.struct_size = sizeof task.info;
   for (int32_t& input : task.info.in_place) input = -1;
   const Device& device = *draft->plan->devices[size_t(draft->lowered->device[index])];
-  gr_backend_t* const backend = device.backend();
+  const gr_backend_t* const backend = device.backend();
   gr_kernel_t* kernel = nullptr;
   gr_error_t err = {};
   const int32_t code = backend->prepare(backend->self, &group, &kernel, &task.info, &err);

@@ -87,7 +87,7 @@ struct PlanRequest {
   std::vector<Device*> devices = {};  // the backend chain, best first; they outlive the plan
   Fallback fallback = Fallback::kWarn;
   std::string scheduler_name = {};
-  gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
+  const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   int64_t memory_limit = 0;
 };
 

@@ -153,7 +153,7 @@ Result<Schedule> schedule_from(const TaskTable& table, const std::vector<uint32_
 
 Result<Schedule> make_schedule(const ScheduleRequest& request) {
   const TaskTable& table = *request.table;
-  gr_scheduler_t* const scheduler = request.scheduler;
+  const gr_scheduler_t* const scheduler = request.scheduler;
   if (scheduler == nullptr) return program_order(table);
   const std::string who = "scheduler " + request.scheduler_name;
   gr_error_t err = {};

@@ -41,7 +41,7 @@ struct Schedule {
 struct ScheduleRequest {
   const TaskTable* table = nullptr;
   std::string scheduler_name;
-  gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
+  const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   uint32_t max_streams = 1;             // of the devices
   int64_t memory_limit = 0;
 };

@@ -96,7 +96,7 @@ Status Store::copy(void* destination, const void* source, int64_t bytes, bool to
     return {};
   }
   GR_ASSIGN(const Stream stream, device_->make_stream());
-  gr_backend_t* const backend = device_->backend();
+  const gr_backend_t* const backend = device_->backend();
   gr_error_t err = {};
   int32_t code = backend->copy(backend->self, destination, source, bytes, to_device ? 1 : 0,
                                stream.get(), &err);

@@ -42,7 +42,7 @@ class Net {
     table_ = g_.parameter("tok_emb.weight", {c_.vocab, c_.dim}, weight_init(), GR_ROLE_EMBEDDING);
     Value x = g_.gather(table_, tokens);
     if (c_.rope) {
-      make_rotary_tables(tokens);
+      make_rotary_tables();
     } else {
       const Value places =
           g_.parameter("pos_emb.weight", {c_.block, c_.dim}, weight_init(), GR_ROLE_EMBEDDING);
@@ -57,14 +57,12 @@ class Net {
     return g_.node("Slice", {places, g_.ints({0}), g_.ints({c_.tokens}), g_.ints({0})});
   }
 
-  /// cos and sin of pos * theta^(-2j/hd), [T, hd/2], taken in double; positions [B, T].
+  /// cos and sin of pos * theta^(-2j/hd), [1, T, hd/2] for all sequences, taken in double.
   /// Source: Su et al., "RoFormer", equation 15, with pairs (j, j + hd/2).
-  void make_rotary_tables(Value tokens) {
+  void make_rotary_tables() {
     const int64_t half = c_.head_dim() / 2;
     std::vector<double> cosines, sines;
-    std::vector<int64_t> row;
     for (int64_t position = 0; position < c_.tokens; ++position) {
-      row.push_back(position);
       for (int64_t j = 0; j < half; ++j) {
         const double frequency = std::pow(
             c_.rope_theta, -2.0 * static_cast<double>(j) / static_cast<double>(c_.head_dim()));
@@ -72,9 +70,8 @@ class Net {
         sines.push_back(std::sin(static_cast<double>(position) * frequency));
       }
     }
-    cos_ = g_.reals(cosines, {c_.tokens, half});
-    sin_ = g_.reals(sines, {c_.tokens, half});
-    positions_ = g_.node("Expand", {g_.ints(row, {1, c_.tokens}), g_.node("Shape", {tokens})});
+    cos_ = g_.reals(cosines, {1, c_.tokens, half});
+    sin_ = g_.reals(sines, {1, c_.tokens, half});
   }
 
   /// Causal attention with grouped key/value heads, x [B, T, D] -> [B, T, D].
@@ -137,7 +134,7 @@ class Net {
   Value split_heads(Value x, int64_t heads) {
     return g_.transpose(g_.reshape(x, {0, 0, heads, c_.head_dim()}), {0, 2, 1, 3});
   }
-  Value rotate(Value x) { return g_.node("RotaryEmbedding", {x, cos_, sin_, positions_}); }
+  Value rotate(Value x) { return g_.node("RotaryEmbedding", {x, cos_, sin_}); }
   Value dropout(Value x) { return drop_ > 0 ? g_.dropout(x, drop_) : x; }
 
   int64_t kv_dim() const { return c_.kv_heads * c_.head_dim(); }
@@ -151,7 +148,7 @@ class Net {
   gr::GraphBuilder& g_;
   const Config& c_;
   double drop_;
-  Value table_, cos_, sin_, positions_;
+  Value table_, cos_, sin_;
 };
 
 class Gpt {

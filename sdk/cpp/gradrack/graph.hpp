@@ -106,7 +106,7 @@ class GraphBuilder {
   }
   /// Zeroes each element with probability `ratio` and scales the others by 1 / (1 - ratio).
   Value dropout(Value x, double ratio) {
-    return node("Dropout", {x, scalar(ratio), boolean(true)});
+    return node("Dropout", {x, scalar(ratio, GR_FLOAT64), boolean(true)});
   }
   /// Declares objective `name`: cross entropy of `logits` [N, V] with `labels` [N] int64, summed
   /// over the labels that are not `ignore_index`, and their count.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// AtomicFile: see atomic_file.hpp. Plain POSIX calls, since streams hide errno.
+#include "core/state/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace gradrack {
+namespace {
+
+// Linux writes at most 2 GiB a call anyway.
+constexpr size_t kChunkBytes = size_t{1} << 30;
+constexpr int kTemporaryNames = 100;
+
+const char* remedy(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return " (free some space, or choose another folder)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return " (check who may write there, or choose another folder)";
+    default:
+      return "";
+  }
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes the rename durable. File systems that cannot sync a folder say EINVAL: not an error.
+Status sync_folder(const std::string& path) {
+  const std::string folder = folder_of(path);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return {};  // a folder may be writable but not readable
+  const int failed = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(descriptor);
+  return failed == 0 ? Status() : file_error("flush the folder of", path, failed);
+}
+
+}  // namespace
+
+Status file_error(std::string_view action, const std::string& path, int error_number) {
+  return {error_number == ENOENT ? GR_NOT_FOUND : GR_IO,
+          fmt::format("cannot {} '{}': {}{}", action, path,
+                      std::generic_category().message(error_number), remedy(error_number))};
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  // A few names, so that what a killed process of the same number left behind is no obstacle.
+  for (int k = 0; k < kTemporaryNames; ++k) {
+    std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), k);
+    const int descriptor =
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0) return AtomicFile(path, std::move(temporary), descriptor);
+    if (errno != EEXIST) return file_error("write", path, errno);
+  }
+  return io_error(fmt::format("cannot write '{}': {} files '{}.*.tmp' are in the way; remove them",
+                              path, kTemporaryNames, path));
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(other.descriptor_) {
+  other.descriptor_ = -1;
+  other.temporary_.clear();
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+Status AtomicFile::append(const void* data, size_t bytes) {
+  GR_CHECK(descriptor_ >= 0);
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_, at, bytes < kChunkBytes ? bytes : kChunkBytes);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return file_error("write", path_, errno);
+    }
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return {};
+}
+
+Status AtomicFile::commit() {
+  GR_CHECK(descriptor_ >= 0);
+  int failed = ::fsync(descriptor_) == 0 ? 0 : errno;
+  if (::close(descriptor_) != 0 && failed == 0) failed = errno;
+  descriptor_ = -1;
+  if (failed == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) failed = errno;
+  if (failed != 0) {
+    discard();
+    return file_error("write", path_, failed);
+  }
+  temporary_.clear();
+  return sync_folder(path_);
+}
+
+Status write_file(const std::string& path, std::string_view text) {
+  GR_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  GR_TRY(file.append(text));
+  return file.commit();
+}
+
+}  // namespace gradrack

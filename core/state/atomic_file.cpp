@@ -59,8 +59,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   // A few names, so that what a killed process of the same number left behind is no obstacle.
   for (int k = 0; k < kTemporaryNames; ++k) {
     std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), k);
-    const int descriptor =
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor >= 0) return AtomicFile(path, std::move(temporary), descriptor);
     if (errno != EEXIST) return file_error("write", path, errno);
   }

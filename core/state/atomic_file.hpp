@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // AtomicFile: a file that appears under its name whole or not at all.
 //
-// Used by everything in state/ that must survive a kill or a full disk: weights, checkpoints, the copy
-// of the configuration. Bytes go to a temporary file in the same folder; commit() flushes them to the
-// device and renames. Invariant: until commit() returns OK the old file, if any, is untouched, and no
-// path leaves a temporary file behind except a kill. It does not create folders.
+// Used by everything in state/ that must survive a kill or a full disk: weights, checkpoints, the
+// copy of the configuration. Bytes go to a temporary file in the same folder; commit() flushes them
+// to the device and renames. Invariant: until commit() returns OK the old file, if any, is
+// untouched, and no path leaves a temporary file behind except a kill. It does not create folders.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace gradrack {
 
-/// GR_IO (GR_NOT_FOUND for ENOENT): "cannot <action> '<path>': <text of errno>", with the remedy where
-/// there is a plain one. [any]
+/// GR_IO (GR_NOT_FOUND for ENOENT): "cannot <action> '<path>': <text of errno>", with the remedy
+/// where there is a plain one. [any]
 Status file_error(std::string_view action, const std::string& path, int error_number);
 
 class AtomicFile {

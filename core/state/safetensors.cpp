@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files: see safetensors.hpp. This file does the reading and writing; the header's JSON is
-// next door in safetensors_header.cpp.
+// Safetensors files: see safetensors.hpp. This file does the reading and writing; the header's JSON
+// is next door in safetensors_header.cpp.
 #include "core/state/safetensors.hpp"
 
 #include <fcntl.h>
@@ -44,8 +44,8 @@ class Input {
     char* at = static_cast<char*>(out);
     uint64_t done = 0;
     while (done < bytes) {
-      const ssize_t got = ::pread(descriptor_, at + done, bytes - done,
-                                  static_cast<off_t>(offset + done));
+      const ssize_t got =
+          ::pread(descriptor_, at + done, bytes - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return -1;
       if (got == 0) break;
@@ -73,20 +73,22 @@ Result<std::string> read_header(const Input& input, const std::string& path, uin
   const int64_t got = input.read(start, sizeof start, 0);
   if (got < 0) return file_error("read", path, errno);
   if (std::string_view(start, static_cast<size_t>(got)) == kLfsPointer) {
-    return invalid_argument("looks like a Git LFS pointer, not the file itself: run `git lfs pull`");
+    return invalid_argument(
+        "looks like a Git LFS pointer, not the file itself: run `git lfs pull`");
   }
   if (static_cast<uint64_t>(got) < kLengthBytes) {
-    return io_error(fmt::format("too short for a safetensors file ({} of {} bytes)", got,
-                                kLengthBytes));
+    return io_error(
+        fmt::format("too short for a safetensors file ({} of {} bytes)", got, kLengthBytes));
   }
   uint64_t length = 0;
   for (uint64_t k = 0; k < kLengthBytes; ++k) {
     length |= static_cast<uint64_t>(static_cast<unsigned char>(start[k])) << (8 * k);
   }
   if (length > kMaxHeaderBytes) {
-    return invalid_argument(fmt::format("header of {} bytes is larger than the limit of {}: this is "
-                                        "no safetensors file, or a damaged one",
-                                        length, kMaxHeaderBytes));
+    return invalid_argument(
+        fmt::format("header of {} bytes is larger than the limit of {}: this is "
+                    "no safetensors file, or a damaged one",
+                    length, kMaxHeaderBytes));
   }
   if (length > file_bytes - kLengthBytes) {
     return io_error(fmt::format("file is cut: expected {} header bytes, found {}", length,
@@ -196,14 +198,13 @@ Status SafetensorsFile::copy_to(std::string_view name, gr_dtype_t dtype,
     for (const SafetensorsEntry& other : entries_) names.push_back(other.name);
     return not_found(fmt::format("{}: no tensor '{}'{}", path_, name, did_you_mean(name, names)));
   }
-  if (entry->dtype != dtype || !std::equal(shape.begin(), shape.end(), entry->shape.begin(),
-                                           entry->shape.end())) {
+  if (entry->dtype != dtype ||
+      !std::equal(shape.begin(), shape.end(), entry->shape.begin(), entry->shape.end())) {
     const char* wanted = safetensors_dtype_name(dtype);
-    return invalid_argument(fmt::format("{}: tensor '{}' is {} [{}], wanted {} [{}]", path_, name,
-                                        safetensors_dtype_name(entry->dtype),
-                                        fmt::join(entry->shape, ", "),
-                                        wanted != nullptr ? wanted : "another dtype",
-                                        fmt::join(shape, ", ")));
+    return invalid_argument(
+        fmt::format("{}: tensor '{}' is {} [{}], wanted {} [{}]", path_, name,
+                    safetensors_dtype_name(entry->dtype), fmt::join(entry->shape, ", "),
+                    wanted != nullptr ? wanted : "another dtype", fmt::join(shape, ", ")));
   }
   if (entry->end > entry->begin) std::memcpy(out, bytes(*entry).data(), entry->end - entry->begin);
   return {};

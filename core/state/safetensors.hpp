@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors files: named dense tensors with string metadata, the form in which weights travel.
 //
-// Layout: 8 bytes N (little-endian), N bytes of JSON, then the tensors' bytes (little-endian) without
-// gaps (https://github.com/huggingface/safetensors, "Format"). Invariant: a file that opened has every
-// tensor inside its bytes, each byte belongs to exactly one tensor, and shapes agree with byte ranges;
-// anything else is refused with path and reason. It does not convert dtypes.
+// Layout: 8 bytes N (little-endian), N bytes of JSON, then the tensors' bytes (little-endian)
+// without gaps (https://github.com/huggingface/safetensors, "Format"). Invariant: a file that
+// opened has every tensor inside its bytes, each byte belongs to exactly one tensor, and shapes
+// agree with byte ranges; anything else is refused with path and reason. It does not convert
+// dtypes.
 #pragma once
 
 #include <cstddef>
@@ -46,11 +47,11 @@ class SafetensorsFile {
   const TextMap& metadata() const { return metadata_; }
   /// The tensor of that name, or nullptr.
   const SafetensorsEntry* find(std::string_view name) const;
-  /// The tensor's bytes in this machine's byte order. They may lie at any address: copy them, do not
-  /// cast. Valid as long as this object.
+  /// The tensor's bytes in this machine's byte order. They may lie at any address: copy them, do
+  /// not cast. Valid as long as this object.
   std::span<const std::byte> bytes(const SafetensorsEntry& entry) const;
-  /// Copies tensor `name` to `out`, which has room for `shape` elements of `dtype`. GR_NOT_FOUND: no
-  /// such tensor (the nearest name is said). GR_INVALID_ARGUMENT: dtype or shape differ. [any]
+  /// Copies tensor `name` to `out`, which has room for `shape` elements of `dtype`. GR_NOT_FOUND:
+  /// no such tensor (the nearest name is said). GR_INVALID_ARGUMENT: dtype or shape differ. [any]
   Status copy_to(std::string_view name, gr_dtype_t dtype, std::span<const int64_t> shape,
                  void* out) const;
 

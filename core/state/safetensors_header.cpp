@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors header: see safetensors_header.hpp.
 //
-// Parsing is by events (SAX), not into a tree: a stranger's header of 100 MB then costs no more memory
-// than its own text, nesting is refused where it begins, and keys that stand twice are seen.
+// Parsing is by events (SAX), not into a tree: a stranger's header of 100 MB then costs no more
+// memory than its own text, nesting is refused where it begins, and keys that stand twice are seen.
 #include "core/state/safetensors_header.hpp"
 
 #include <fmt/format.h>
@@ -39,8 +39,8 @@ gr_dtype_t dtype_named(std::string_view name) {
   return 0;
 }
 
-// Receives the parser's events. Depth 1 is the file's object, depth 2 a tensor or the metadata, depth
-// 3 a list of numbers. The first complaint stops the parse.
+// Receives the parser's events. Depth 1 is the file's object, depth 2 a tensor or the metadata,
+// depth 3 a list of numbers. The first complaint stops the parse.
 class HeaderEvents : public nlohmann::json_sax<Json> {
  public:
   SafetensorsHeader header;
@@ -147,7 +147,8 @@ bool HeaderEvents::end_object() {
 // All that can be said of one tensor without its neighbours.
 bool HeaderEvents::end_tensor() {
   for (const char* field : {"dtype", "shape", "data_offsets"}) {
-    if (fields_.count(field) == 0) return fail(fmt::format("{} has no {}", in_quotes(name_), field));
+    if (fields_.count(field) == 0)
+      return fail(fmt::format("{} has no {}", in_quotes(name_), field));
   }
   if (offsets_.size() != 2) {
     return fail(fmt::format("data_offsets of {} has {} numbers, wanted 2", in_quotes(name_),
@@ -155,9 +156,10 @@ bool HeaderEvents::end_tensor() {
   }
   SafetensorsEntry entry{name_, dtype_named(dtype_text_), shape_, offsets_[0], offsets_[1]};
   if (entry.dtype == 0) {
-    return fail(fmt::format("dtype {} of {} is not known here; known are F64, I64, F32, I32, F16, "
-                            "BF16, I8, U8, BOOL",
-                            in_quotes(dtype_text_), in_quotes(name_)));
+    return fail(
+        fmt::format("dtype {} of {} is not known here; known are F64, I64, F32, I32, F16, "
+                    "BF16, I8, U8, BOOL",
+                    in_quotes(dtype_text_), in_quotes(name_)));
   }
   if (entry.begin > entry.end) {
     return fail(fmt::format("data_offsets of {} begin at {}, after their end {}", in_quotes(name_),
@@ -166,10 +168,11 @@ bool HeaderEvents::end_tensor() {
   const Result<uint64_t> bytes = safetensors_bytes(entry.dtype, entry.shape);
   if (!bytes.ok()) return fail(in_quotes(name_) + ": " + bytes.status().message());
   if (*bytes != entry.end - entry.begin) {
-    return fail(fmt::format("{} of shape [{}] and dtype {} takes {} bytes, but data_offsets [{}, {}] "
-                            "hold {}",
-                            in_quotes(name_), fmt::join(entry.shape, ", "), dtype_text_, *bytes,
-                            entry.begin, entry.end, entry.end - entry.begin));
+    return fail(
+        fmt::format("{} of shape [{}] and dtype {} takes {} bytes, but data_offsets [{}, {}] "
+                    "hold {}",
+                    in_quotes(name_), fmt::join(entry.shape, ", "), dtype_text_, *bytes,
+                    entry.begin, entry.end, entry.end - entry.begin));
   }
   header.entries.push_back(std::move(entry));
   return true;
@@ -187,9 +190,10 @@ Status check_cover(std::vector<SafetensorsEntry>* entries, uint64_t data_bytes) 
                                           in_quotes(entry.name), entry.begin));
     }
     if (entry.begin > at) {
-      return invalid_argument(fmt::format("hole in the data: bytes {}-{} before {} belong to no "
-                                          "tensor",
-                                          at, entry.begin, in_quotes(entry.name)));
+      return invalid_argument(
+          fmt::format("hole in the data: bytes {}-{} before {} belong to no "
+                      "tensor",
+                      at, entry.begin, in_quotes(entry.name)));
     }
     at = entry.end;
   }
@@ -197,9 +201,10 @@ Status check_cover(std::vector<SafetensorsEntry>* entries, uint64_t data_bytes) 
     return io_error(fmt::format("file is cut: expected {} data bytes, found {}", at, data_bytes));
   }
   if (at < data_bytes) {
-    return invalid_argument(fmt::format("{} bytes after the last tensor belong to no tensor: "
-                                        "expected {} data bytes, found {}",
-                                        data_bytes - at, at, data_bytes));
+    return invalid_argument(
+        fmt::format("{} bytes after the last tensor belong to no tensor: "
+                    "expected {} data bytes, found {}",
+                    data_bytes - at, at, data_bytes));
   }
   return {};
 }
@@ -237,8 +242,8 @@ Result<uint64_t> safetensors_bytes(gr_dtype_t dtype, const std::vector<int64_t>&
   for (const int64_t dim : shape) {
     if (dim < 0) return invalid_argument(fmt::format("dimension {} is negative", dim));
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) {
-      return invalid_argument(fmt::format("shape [{}] has more bytes than 64 bits can count",
-                                          fmt::join(shape, ", ")));
+      return invalid_argument(
+          fmt::format("shape [{}] has more bytes than 64 bits can count", fmt::join(shape, ", ")));
     }
   }
   return bytes;

@@ -2,7 +2,8 @@
 // The JSON header of a safetensors file: parse and check, or compose. Part of state/safetensors.
 //
 // Pure functions over bytes, so that each way to be wrong is tested without files. Invariant: what
-// parse returns covers the data section exactly. Messages do not name the file: the caller adds that.
+// parse returns covers the data section exactly. Messages do not name the file: the caller adds
+// that.
 #pragma once
 
 #include <string>

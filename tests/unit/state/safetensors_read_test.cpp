@@ -50,21 +50,21 @@ class SafetensorsRead : public testing::Test {
 const std::string kFour(4, '\1');
 
 TEST_F(SafetensorsRead, SFT02_RefusesTwoTensorsOnTheSameBytes) {
-  refuses_header("{" + tensor("a", "F32", "[1]", "[0,4]") + "," +
-                     tensor("b", "F32", "[1]", "[0,4]") + "}",
-                 kFour, "overlaps another tensor at byte 0");
+  refuses_header(
+      "{" + tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("b", "F32", "[1]", "[0,4]") + "}",
+      kFour, "overlaps another tensor at byte 0");
 }
 
 TEST_F(SafetensorsRead, SFT02_RefusesPartialOverlap) {
-  refuses_header("{" + tensor("a", "F32", "[2]", "[0,8]") + "," +
-                     tensor("b", "F32", "[1]", "[4,8]") + "}",
-                 kFour + kFour, "'b' overlaps another tensor at byte 4");
+  refuses_header(
+      "{" + tensor("a", "F32", "[2]", "[0,8]") + "," + tensor("b", "F32", "[1]", "[4,8]") + "}",
+      kFour + kFour, "'b' overlaps another tensor at byte 4");
 }
 
 TEST_F(SafetensorsRead, SFT02_RefusesHole) {
-  refuses_header("{" + tensor("a", "F32", "[1]", "[0,4]") + "," +
-                     tensor("b", "F32", "[1]", "[6,10]") + "}",
-                 std::string(10, 'x'), "bytes 4-6 before 'b' belong to no tensor");
+  refuses_header(
+      "{" + tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("b", "F32", "[1]", "[6,10]") + "}",
+      std::string(10, 'x'), "bytes 4-6 before 'b' belong to no tensor");
 }
 
 TEST_F(SafetensorsRead, SFT02_RefusesTrailingBytes) {
@@ -73,9 +73,9 @@ TEST_F(SafetensorsRead, SFT02_RefusesTrailingBytes) {
 }
 
 TEST_F(SafetensorsRead, SFT02_HeaderOrderMayDifferFromDataOrder) {
-  const auto file = open(file_bytes("{" + tensor("b", "U8", "[1]", "[2,3]") + "," +
-                                        tensor("a", "U8", "[2]", "[0,2]") + "}",
-                                    "xyz"));
+  const auto file = open(file_bytes(
+      "{" + tensor("b", "U8", "[1]", "[2,3]") + "," + tensor("a", "U8", "[2]", "[0,2]") + "}",
+      "xyz"));
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file->entries().size(), 2u);
   EXPECT_EQ(file->entries()[0].name, "a");
@@ -129,9 +129,9 @@ TEST_F(SafetensorsRead, SFT03_RefusesEndFarBeyondTheFile) {
 }
 
 TEST_F(SafetensorsRead, SFT06_ReadsTensorAtOddOffset) {
-  const auto file = open(file_bytes("{" + tensor("a", "U8", "[3]", "[0,3]") + "," +
-                                        tensor("b", "F32", "[1]", "[3,7]") + "}",
-                                    std::string("abc\x00\x00\x80\x3f", 7)));
+  const auto file = open(file_bytes(
+      "{" + tensor("a", "U8", "[3]", "[0,3]") + "," + tensor("b", "F32", "[1]", "[3,7]") + "}",
+      std::string("abc\x00\x00\x80\x3f", 7)));
   ASSERT_TRUE(file.ok()) << file.status().message();
   float one = 0;
   const int64_t shape[] = {1};
@@ -163,9 +163,8 @@ TEST_F(SafetensorsRead, SFT08_RefusesFileCutInsideTheHeader) {
 }
 
 TEST_F(SafetensorsRead, SFT09_EmptyMetadataIsNoTensor) {
-  const auto file = open(file_bytes(R"({"__metadata__":{},)" + tensor("a", "F32", "[1]", "[0,4]") +
-                                        "}",
-                                    kFour));
+  const auto file =
+      open(file_bytes(R"({"__metadata__":{},)" + tensor("a", "F32", "[1]", "[0,4]") + "}", kFour));
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file->entries().size(), 1u);
   EXPECT_TRUE(file->metadata().empty());
@@ -179,9 +178,9 @@ TEST_F(SafetensorsRead, SFT09_RefusesMetadataThatIsNoString) {
 }
 
 TEST_F(SafetensorsRead, SFT11_BytesOnDiskAreLittleEndian) {
-  const auto file = open(file_bytes("{" + tensor("a", "F32", "[1]", "[0,4]") + "," +
-                                        tensor("b", "BF16", "[1]", "[4,6]") + "}",
-                                    std::string("\x00\x00\x80\x3f\x80\x3f", 6)));
+  const auto file = open(file_bytes(
+      "{" + tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("b", "BF16", "[1]", "[4,6]") + "}",
+      std::string("\x00\x00\x80\x3f\x80\x3f", 6)));
   ASSERT_TRUE(file.ok()) << file.status().message();
   float a = 0;
   uint16_t b = 0;
@@ -203,9 +202,9 @@ TEST_F(SafetensorsRead, RefusesLengthNear64Bits) {
 }
 
 TEST_F(SafetensorsRead, RefusesRepeatedTensorName) {
-  refuses_header("{" + tensor("a", "F32", "[1]", "[0,4]") + "," +
-                     tensor("a", "F32", "[1]", "[4,8]") + "}",
-                 kFour + kFour, "'a' stands twice in the header");
+  refuses_header(
+      "{" + tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("a", "F32", "[1]", "[4,8]") + "}",
+      kFour + kFour, "'a' stands twice in the header");
 }
 
 TEST_F(SafetensorsRead, RefusesRepeatedField) {

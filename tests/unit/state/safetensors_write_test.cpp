@@ -95,7 +95,8 @@ TEST(SafetensorsWrite, KeepsMetadataWithQuotesAndOtherScripts) {
 TEST(SafetensorsWrite, SFT05_PadsHeaderToAMultipleOfEight) {
   // A header of 0xA766 = 42854 bytes needs 2 spaces, not 6: (8 + 42854) mod 8 = 6.
   const std::string frame = R"({"__metadata__":{"k":""}})";
-  const auto header = compose_safetensors_header({}, {{"k", std::string(42854 - frame.size(), 'x')}});
+  const auto header =
+      compose_safetensors_header({}, {{"k", std::string(42854 - frame.size(), 'x')}});
   ASSERT_TRUE(header.ok());
   EXPECT_EQ(header_length(*header), 42856u);
   EXPECT_EQ(header->size(), 8u + 42856u);

@@ -73,6 +73,8 @@ Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy
         return true;
       },
       [&](Value& source) {
+        // A batch arrives in the data's dtype; the nodes that read it get casts.
+        if (source.source == Source::kInput) return;
         if (source.type.dtype == GR_FLOAT32) source.type.dtype = storage;
       }));
   Retyped result{std::move(out), {}};

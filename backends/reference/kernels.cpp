@@ -6,6 +6,14 @@ namespace gradrack::reference {
 
 void add_all_kernels(host::KernelTable& table) {
   add_unary_kernels(table);
+  add_activation_kernels(table);
+  add_cast_kernels(table);
+  add_binary_kernels(table);
+  add_matmul_kernels(table);
+  add_shape_kernels(table);
+  add_slice_kernels(table);
+  add_index_kernels(table);
+  add_reduce_kernels(table);
   add_softmax_kernels(table);
   add_norm_kernels(table);
   add_batch_norm_kernels(table);

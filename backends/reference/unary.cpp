@@ -1,65 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators of one input, in the dtype of the input.
+// Elementwise operators of one input that have one formula: from Neg to Sigmoid, Not, IsNaN.
 //
-// The example of a family: a claim that says why not, a kernel made for one node, a table of entries.
-// Formulas are those of the ONNX operators of the same names.
+// Formulas are those of the ONNX operators of the same names; reals are computed in double.
 #include <cmath>
-#include <cstdlib>
 
-#include "backends/common/tensor_access.hpp"
 #include "backends/reference/kernels.hpp"
+#include "backends/reference/space.hpp"
 
 namespace gradrack::reference {
 namespace {
 
-using host::Kernel;
-using host::NodeSpec;
+using RealRule = double (*)(double);
+using IntRule = int64_t (*)(int64_t);
 
-/// y[i] = f(x[i]), computed in double whatever T is.
-template <class T>
-class UnaryKernel final : public Kernel {
- public:
-  UnaryKernel(int64_t count, double (*function)(double)) : count_(count), function_(function) {}
-
-  int in_place(int) const override { return 0; }
-
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
-    const T* x = host::data<T>(in[0]);
-    T* y = host::data<T>(out[0]);
-    for (int64_t i = 0; i < count_; ++i) {
-      y[i] = static_cast<T>(function_(static_cast<double>(x[i])));
-    }
-    return GR_OK;
-  }
-
- private:
-  int64_t count_;
-  double (*function_)(double);
-};
-
-std::string claim_unary(const NodeSpec& node) {
-  return host::refuse_reals_except(node, {GR_FLOAT32, GR_FLOAT64});
+double sigmoid(double x) {
+  const double e = std::exp(-std::fabs(x));
+  return x >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
 }
 
-void add_unary(host::KernelTable& table, const char* op, double (*function)(double)) {
-  table.add({op, claim_unary, [function](const NodeSpec& node) {
+template <class T>
+std::unique_ptr<Kernel> unary_kernel(int64_t count, Wide<T> (*rule)(Wide<T>)) {
+  return make_kernel(
+      [count, rule](Inputs in, Outputs out, void*, gr_error_t*) {
+        const T* x = host::data<T>(in[0]);
+        T* y = host::data<T>(out[0]);
+        for (int64_t k = 0; k < count; ++k) {
+          y[k] = static_cast<T>(rule(static_cast<Wide<T>>(x[k])));
+        }
+        return int32_t{GR_OK};
+      },
+      shares(0));
+}
+
+void add_unary(host::KernelTable& table, const char* op, RealRule real, IntRule ints = nullptr) {
+  const auto claim = [ints](const NodeSpec& node) {
+    const bool is_real = node.inputs[0].dtype == GR_FLOAT32 || node.inputs[0].dtype == GR_FLOAT64;
+    if (!is_real && ints == nullptr) return "input 0 is " + host::dtype_text(node.inputs[0].dtype);
+    return claim_reals(node);
+  };
+  table.add({op, claim, [real, ints](const NodeSpec& node) {
                std::unique_ptr<Kernel> kernel;
-               host::dispatch_real(node.inputs[0].dtype, [&](auto zero) {
+               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
                  using T = decltype(zero);
-                 kernel = std::make_unique<UnaryKernel<T>>(node.inputs[0].count, function);
+                 if constexpr (std::is_floating_point_v<T>) {
+                   kernel = unary_kernel<T>(node.inputs[0].count, real);
+                 } else {
+                   kernel = unary_kernel<T>(node.inputs[0].count, ints);
+                 }
                });
                return kernel;
              }});
 }
 
+/// Bool results.
+template <class T>
+void add_test(host::KernelTable& table, const char* op, bool (*rule)(T)) {
+  const auto claim = [](const NodeSpec& node) {
+    const bool is_bool = node.inputs[0].dtype == GR_BOOL;
+    if (is_bool == std::is_same_v<T, bool>) return claim_reals(node);
+    return "input 0 is " + host::dtype_text(node.inputs[0].dtype);
+  };
+  table.add({op, claim, [rule](const NodeSpec& node) {
+               const int64_t count = node.inputs[0].count;
+               std::unique_ptr<Kernel> kernel;
+               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
+                 using From = decltype(zero);
+                 kernel = make_kernel([count, rule](Inputs in, Outputs out, void*, gr_error_t*) {
+                   const From* x = host::data<From>(in[0]);
+                   bool* y = host::data<bool>(out[0]);
+                   for (int64_t k = 0; k < count; ++k) y[k] = rule(static_cast<T>(x[k]));
+                   return int32_t{GR_OK};
+                 });
+               });
+               return kernel;
+             }});
+}
+
+int64_t negated(int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); }
+
 }  // namespace
 
 void add_unary_kernels(host::KernelTable& table) {
-  add_unary(table, "Neg", [](double x) { return -x; });
-  add_unary(table, "Abs", [](double x) { return std::fabs(x); });
+  add_unary(
+      table, "Neg", [](double x) { return -x; }, negated);
+  add_unary(
+      table, "Abs", [](double x) { return std::fabs(x); },
+      [](int64_t x) { return x < 0 ? negated(x) : x; });
+  add_unary(
+      table, "Sign", [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); },
+      [](int64_t x) { return int64_t{(x > 0) - (x < 0)}; });
+  add_unary(
+      table, "Relu", [](double x) { return x < 0 ? 0.0 : x; },
+      [](int64_t x) { return x < 0 ? int64_t{0} : x; });
   add_unary(table, "Sqrt", [](double x) { return std::sqrt(x); });
   add_unary(table, "Exp", [](double x) { return std::exp(x); });
   add_unary(table, "Log", [](double x) { return std::log(x); });
+  add_unary(table, "Erf", [](double x) { return std::erf(x); });
+  add_unary(table, "Tanh", [](double x) { return std::tanh(x); });
+  add_unary(table, "Floor", [](double x) { return std::floor(x); });
+  add_unary(table, "Reciprocal", [](double x) { return 1.0 / x; });
+  add_unary(table, "Sigmoid", sigmoid);
+  add_unary(table, "Softplus",
+            [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); });
+  add_test<bool>(table, "Not", [](bool x) { return !x; });
+  add_test<double>(table, "IsNaN", [](double x) { return std::isnan(x); });
 }
 
 }  // namespace gradrack::reference

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fallback.hpp"
 #include "core/config/options.hpp"
 #include "core/config/yaml.hpp"
 
@@ -56,8 +57,6 @@ struct RunSection {
   std::string output;
   double max_grad_norm = 0;  ///< > 0; infinity: no clipping
 };
-
-enum class Fallback { kAllow, kWarn, kStrict };
 
 struct RunConfig {
   std::string file;

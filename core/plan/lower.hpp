@@ -10,13 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fallback.hpp"
 #include "core/device/device.hpp"
 #include "core/plan/claim.hpp"
 
 namespace gradrack {
-
-/// What to do about nodes that the first device does not run.
-enum class Fallback { kStrict, kWarn, kAllow };
 
 /// Nodes of one operator that a device handed on, with the first reason it gave.
 struct HandedOn {

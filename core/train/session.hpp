@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: what every command of the program starts from: the checked config, the plugins that were
-// found, and where events go.
+// A session: the checked run file, the plugins in reach and the event sink, for one command.
+//
+// core/cli opens it from its arguments; the commands of commands.hpp take it. Invariant: a session
+// that was opened has a config in which every host key is right; plugins load on the first
+// question.
 #pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "core/base/events.hpp"
 #include "core/config/run_config.hpp"
@@ -9,11 +16,26 @@
 
 namespace gradrack {
 
+/// What every command with a run file takes from its arguments.
+struct SessionRequest {
+  std::string config_path;
+  std::vector<std::string> sets;         ///< --set, in order
+  std::vector<std::string> plugin_path;  ///< --plugin-path, in order
+};
+
 struct Session {
   RunConfig config;
-  PluginRegistry& registry;
-  EventSink& events;
-  bool quiet = false;  ///< no progress line
+  EventSink events;
+  std::unique_ptr<PluginRegistry> plugins;
 };
+
+/// Loads and checks the run file and emits a "default" event for each section left out. Events go
+/// to the log and to `recorder` where given. [main]
+Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
+                                              EventSink::Listener recorder = nullptr);
+
+/// Checks all that can be checked without making anything: every section's plugin is there and
+/// works on this machine, its options and the groups' overrides are right. What `validate` does.
+Status validate_session(Session& session);
 
 }  // namespace gradrack

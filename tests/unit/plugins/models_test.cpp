@@ -5,6 +5,7 @@
 // order, stages and messages.
 #include <algorithm>
 
+#include "core/autodiff/autodiff.hpp"
 #include "core/graph/builder_api.hpp"
 #include "core/graph/graph.hpp"
 #include "tests/unit/plugins/loaded_plugin.hpp"
@@ -66,6 +67,23 @@ struct Built {
   int32_t status = GR_INTERNAL;
   std::string message;
 };
+
+/// Differentiates the model's training graph; every parameter must get a gradient of its shape.
+void expect_all_gradients(Built& model) {
+  ASSERT_EQ(model.status, GR_OK) << model.message;
+  std::vector<ValueId> parameters;
+  for (const std::string& name : model.names(Source::kParameter)) {
+    parameters.push_back(model.graph.find_source(name));
+  }
+  const auto gradients = differentiate(model.graph, parameters);
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    const Value& parameter =
+        model.graph.value(model.graph.find_source(model.names(Source::kParameter)[k]));
+    ASSERT_NE(gradients->of[k], GR_NO_VALUE) << parameter.name;
+    EXPECT_EQ(model.graph.value(gradients->of[k]).type, parameter.type) << parameter.name;
+  }
+}
 
 Built gpt(const OptionTexts& texts, bool training = true) {
   const gr_data_info_t info = text_info(65, 16);
@@ -179,6 +197,17 @@ TEST(Gpt, ReadsShorterRowsThanItsBlock) {
   EXPECT_EQ(model.shape("tokens"), "int64[batch, 16]");
 }
 
+TEST(Gpt, GivesEveryParameterAGradient) {
+  Built rotary = gpt(small_with({{"dropout", "0.1"}}));
+  expect_all_gradients(rotary);
+  Built learned = gpt(small_with({{"norm", "layer"},
+                                  {"positions", "learned"},
+                                  {"ffn", "gelu"},
+                                  {"tied", "false"},
+                                  {"bias", "true"}}));
+  expect_all_gradients(learned);
+}
+
 struct Refusal {
   OptionTexts texts;
   const char* message;
@@ -251,6 +280,12 @@ TEST(Cnn, MovesRunningStatisticsInTrainingOnly) {
   EXPECT_EQ(training.graph.writes().size(), 4u);
   EXPECT_EQ(evaluation.graph.writes().size(), 0u);
   EXPECT_EQ(training.names(Source::kBuffer), evaluation.names(Source::kBuffer));
+}
+
+TEST(Cnn, GivesEveryParameterAGradient) {
+  const Images images(8);
+  Built model("cnn", {}, &images.info, true);
+  expect_all_gradients(model);
 }
 
 TEST(Cnn, RefusesWhatItCannotRead) {

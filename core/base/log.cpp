@@ -15,6 +15,7 @@ namespace {
 struct LogState {
   std::shared_ptr<spdlog::logger> logger;
   LogFormat format = LogFormat::kText;
+  bool quiet = false;
 };
 
 std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options) {
@@ -36,7 +37,7 @@ std::mutex& log_mutex() {
 
 // Leaked, so that a plugin's thread may still log while the program ends.
 LogState& log_state() {
-  static LogState* state = new LogState{make_logger({}), LogFormat::kText};
+  static LogState* state = new LogState{make_logger({}), LogFormat::kText, false};
   return *state;
 }
 
@@ -58,7 +59,12 @@ spdlog::level::level_enum spdlog_level(Level level) {
 
 void start_logging(const LogOptions& options) {
   const std::lock_guard<std::mutex> lock(log_mutex());
-  log_state() = {make_logger(options), options.format};
+  log_state() = {make_logger(options), options.format, options.quiet};
+}
+
+bool log_is_quiet() {
+  const std::lock_guard<std::mutex> lock(log_mutex());
+  return log_state().quiet;
 }
 
 void log_event(const Event& event) {

@@ -22,6 +22,9 @@ struct LogOptions {
 /// Sets the log up, for the whole process; may be called again. [main]
 void start_logging(const LogOptions& options);
 
+/// Whether start_logging was asked to be quiet. [any]
+bool log_is_quiet();
+
 /// Writes one line; before start_logging as text. [any]
 void log_event(const Event& event);
 

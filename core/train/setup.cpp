@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setup: see setup.hpp.
+#include "core/train/setup.hpp"
+
+#include <fmt/format.h>
+
+namespace gradrack {
+
+namespace {
+
+std::vector<GroupRule> rules_of(const PluginChoice& optimizer) {
+  std::vector<GroupRule> rules;
+  for (const ParameterGroup& group : optimizer.groups) {
+    rules.push_back({group.match, group.stage, group.rank.value_or(-1)});
+  }
+  return rules;
+}
+
+YamlEntry no_decay_entry(const Place& place) {
+  YamlEntry entry;
+  entry.key = "weight_decay";
+  entry.place = place;
+  entry.value.kind = YamlNode::Kind::kScalar;
+  entry.value.text = "0";
+  entry.value.place = place;
+  return entry;
+}
+
+Result<OptimizerGroup> make_group(const Selection& optimizer, Group group, size_t index) {
+  const PluginChoice& choice = *optimizer.choice;
+  ParameterGroup rule;
+  if (group.rule >= 0) {
+    rule = choice.groups[static_cast<size_t>(group.rule)];
+  } else if (group.no_decay && optimizer.factory->declares("weight_decay")) {
+    rule.overrides.push_back(no_decay_entry(choice.place));
+  }
+  GR_ASSIGN(const double lr, group_lr(choice, rule));
+  GR_ASSIGN(OptionValues options, group_options(*optimizer.factory, choice, rule));
+  GR_ASSIGN(Instance<gr_optimizer_t> instance,
+            Instance<gr_optimizer_t>::create(*optimizer.factory, std::move(options)));
+  return OptimizerGroup{std::move(group), std::move(instance), lr, fmt::format("lr.{}", index)};
+}
+
+}  // namespace
+
+std::vector<Device*> Setup::device_list() const {
+  std::vector<Device*> list;
+  for (const auto& device : devices) list.push_back(device.get());
+  return list;
+}
+
+Result<Setup> make_setup(Session& session) {
+  PluginRegistry& plugins = *session.plugins;
+  EventSink& events = session.events;
+  const RunConfig& config = session.config;
+  Setup setup;
+  GR_ASSIGN(setup.backends,
+            choose_all<gr_backend_t>(plugins, config.backend, config.fallback, events));
+  for (const Chosen<gr_backend_t>& backend : setup.backends) {
+    GR_ASSIGN(std::unique_ptr<Device> device,
+              Device::make(backend.instance.name(), &backend.instance.table()));
+    setup.devices.push_back(std::move(device));
+  }
+  GR_ASSIGN(setup.data, choose<gr_data_t>(plugins, config.data, events));
+  GR_ASSIGN(setup.model, choose<gr_model_t>(plugins, config.model, events));
+  GR_ASSIGN(setup.precision, choose<gr_precision_t>(plugins, config.precision, events));
+  GR_ASSIGN(setup.scheduler, choose<gr_scheduler_t>(plugins, config.scheduler, events));
+  GR_ASSIGN(setup.lr_schedule, choose<gr_lr_schedule_t>(plugins, config.lr_schedule, events));
+  GR_ASSIGN(const std::vector<Selection> optimizers,
+            select_plugins(plugins, config.optimizer, ChainUse::kFirst, config.fallback, events));
+  setup.optimizer = optimizers.front();
+  return setup;
+}
+
+Result<std::vector<OptimizerGroup>> make_optimizer_groups(
+    const Selection& optimizer, const std::vector<ParameterFacts>& parameters) {
+  auto routed = route_parameters(parameters, rules_of(*optimizer.choice));
+  if (!routed.ok()) return routed.status().with_context(optimizer.choice->place.text());
+  std::vector<OptimizerGroup> groups;
+  for (Group& group : *routed) {
+    GR_ASSIGN(OptimizerGroup made, make_group(optimizer, std::move(group), groups.size()));
+    groups.push_back(std::move(made));
+  }
+  return groups;
+}
+
+}  // namespace gradrack

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: see trainer.hpp. Set-up and reporting are in trainer_setup.cpp and
+// trainer_report.cpp.
+#include "core/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/train/commands.hpp"
+#include "core/train/evaluate.hpp"
+
+namespace gradrack {
+
+Status Trainer::run() {
+  const RunSection& run = session_.config.run;
+  started_ = last_log_ = std::chrono::steady_clock::now();
+  while (step_ < run.max_steps && stop_signal() == 0) {
+    GR_ASSIGN(const StepReport report, step());
+    GR_TRY(check(report));
+    GR_TRY(after_step(report));
+  }
+  return finish();
+}
+
+Result<StepReport> Trainer::step() {
+  const RunSection& run = session_.config.run;
+  const int64_t count = run.accumulate_steps;
+  for (int64_t micro = 0; micro < count; ++micro) {
+    const StepShape shape{micro > 0, micro + 1 == count};
+    Program& program = programs_.step(shape);
+    const int64_t index = step_ * count + micro;
+    GR_TRY(feed_->fill(GR_SPLIT_TRAIN, index, run.batch_size, run.batch_size, program.inputs));
+    if (program.rng.has_value()) {
+      const int64_t counters[] = {run.seed, step_, micro};
+      GR_TRY(program.executor->set_scalar(*program.rng, counters));
+    }
+    if (shape.update) GR_TRY(set_rates(program));
+    GR_TRY(program.executor->run());
+  }
+  const Executor& executor = *programs_.step({count > 1, true}).executor;
+  const StepResults& results = programs_.results();
+  StepReport report;
+  GR_ASSIGN(report.loss, executor.read_scalar(results.loss));
+  GR_ASSIGN(report.grad_norm, executor.read_scalar(results.grad_norm));
+  GR_ASSIGN(report.targets, executor.read_scalar(results.targets));
+  GR_ASSIGN(const double ok, executor.read_scalar(results.ok));
+  report.updated = ok != 0;
+  ++step_;
+  updates_ += report.updated ? 1 : 0;
+  return report;
+}
+
+// The rate is a pure function of the number of updates made, so what is logged is what was used and a
+// skipped step does not advance it.
+Status Trainer::set_rates(Program& program) {
+  const gr_lr_schedule_t& schedule = setup_.lr_schedule->instance.table();
+  gr_lr_request_t request = {};
+  request.struct_size = sizeof request;
+  request.update = updates_;
+  request.max_updates = session_.config.run.max_steps;
+  for (size_t k = 0; k < rates_.size(); ++k) {
+    request.base_lr = programs_.groups()[k].lr;
+    gr_error_t err = {};
+    GR_TRY(status_from(schedule.value(schedule.self, &request, &rates_[k], &err), err));
+    if (!program.rates[k].has_value()) continue;
+    GR_TRY(program.executor->set_scalar(*program.rates[k], rates_[k]));
+  }
+  if (!program.step_number.has_value()) return {};
+  return program.executor->set_scalar(*program.step_number, static_cast<double>(updates_ + 1));
+}
+
+Status Trainer::check(const StepReport& report) {
+  if (report.updated) return {};
+  if (report.targets == 0) {
+    session_.events.emit({"skipped_step",
+                          Level::kWarn,
+                          fmt::format("step {} has no targets: skipped", step_),
+                          {{"reason", "no_target_tokens"}}});
+    return {};
+  }
+  return Status(GR_NONFINITE,
+                fmt::format("step {}: loss is {}, gradient norm is {}; parameters are as they were "
+                            "before it. Lower optimizer.lr, set run.max_grad_norm, or look at the "
+                            "data of this step",
+                            step_, report.loss, report.grad_norm));
+}
+
+Status Trainer::after_step(const StepReport& report) {
+  const RunSection& run = session_.config.run;
+  tokens_ += static_cast<int64_t>(report.targets);
+  interval_tokens_ += static_cast<int64_t>(report.targets);
+  const bool last = step_ == run.max_steps;
+  if (run.eval_interval > 0 && step_ % run.eval_interval == 0 && !last) GR_TRY(evaluate_now());
+  if (step_ % run.log_interval == 0 || step_ == 1 || last) GR_TRY(log_step(report));
+  const int64_t interval = session_.config.checkpoint_interval;
+  if (interval > 0 && step_ % interval == 0 && !last) {
+    GR_TRY(save(true));
+  }
+  show_progress(report);
+  return {};
+}
+
+Status Trainer::evaluate_now() {
+  const RunSection& run = session_.config.run;
+  GR_ASSIGN(const Evaluation evaluation,
+            evaluate(programs_, *feed_, run.batch_size, run.eval_batches));
+  if (evaluation.partial) return {};
+  eval_loss_ = evaluation.loss;
+  if (!best_.has_value() || eval_loss_ < *best_) best_ = eval_loss_;
+  report_evaluation(evaluation.loss, evaluation.targets);
+  return {};
+}
+
+Status Trainer::finish() {
+  if (stop_signal() == 0 && programs_.has_any_evaluation()) GR_TRY(evaluate_now());
+  GR_TRY(save(false));
+  report_end();
+  if (stop_signal() != 0) {
+    return Status(GR_CANCELLED,
+                  fmt::format("stopped by signal {} after step {}; weights are saved in {}",
+                              stop_signal(), step_, folder_->path()));
+  }
+  return {};
+}
+
+}  // namespace gradrack

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: the training loop. Read trainer.cpp first to see what a run does.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "core/state/metrics.hpp"
+#include "core/state/progress.hpp"
+#include "core/state/run_folder.hpp"
+#include "core/train/programs.hpp"
+
+namespace gradrack {
+
+/// What one optimizer step gave.
+struct StepReport {
+  double loss = 0;       ///< mean over the step's targets
+  double grad_norm = 0;  ///< before clipping
+  double targets = 0;
+  bool updated = false;  ///< false: skipped, nothing changed
+};
+
+class Trainer {
+ public:
+  /// Chooses plugins, plans every program, allocates and initialises. Nothing is written but the run
+  /// folder. [main]
+  static Result<std::unique_ptr<Trainer>> make(Session& session);
+
+  /// Trains to max_steps or to a stop signal; evaluates, logs and saves on the way. [main]
+  Status run();
+
+  /// One optimizer step: all its microbatches. Allocates nothing. [exec]
+  Result<StepReport> step();
+
+  Programs& programs() { return programs_; }
+  const Setup& setup() const { return setup_; }
+  int64_t steps() const { return step_; }
+
+ private:
+  explicit Trainer(Session& session) : session_(session) {}
+  Status prepare();
+  Status set_rates(Program& program);
+  Status check(const StepReport& report);
+  Status after_step(const StepReport& report);
+  Status evaluate_now();
+  Status finish();
+  Status save(bool checkpoint);
+  // What the run tells: trainer_report.cpp.
+  void report_start();
+  Status log_step(const StepReport& report);
+  void show_progress(const StepReport& report);
+  void report_evaluation(double loss, double targets);
+  void report_end();
+
+  Session& session_;
+  Setup setup_;
+  std::optional<Feed> feed_;
+  Programs programs_;
+  std::optional<RunFolder> folder_;
+  std::unique_ptr<MetricsFile> metrics_;
+  std::optional<ProgressLine> progress_;
+  std::vector<double> rates_;   ///< by group, as used in the last step
+  int64_t step_ = 0;            ///< optimizer steps tried
+  int64_t updates_ = 0;         ///< of those, the ones that changed parameters
+  int64_t tokens_ = 0;          ///< targets seen
+  int64_t interval_tokens_ = 0; ///< of those, since the last record
+  double tokens_per_second_ = 0;
+  double eval_loss_ = 0;
+  std::optional<double> best_;
+  std::chrono::steady_clock::time_point started_, last_log_;
+};
+
+}  // namespace gradrack

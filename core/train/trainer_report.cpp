@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training run tells: start, metrics, progress, evaluations, weights, end. See trainer.hpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.hpp"
+#include "core/train/evaluate.hpp"
+#include "core/train/trainer.hpp"
+#include "core/train/weights.hpp"
+
+namespace gradrack {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void Trainer::report_start() {
+  int64_t count = 0;
+  for (const ParameterFacts& parameter : programs_.parameters()) {
+    int64_t elements = 1;
+    for (const int64_t dim : parameter.dims) elements *= dim;
+    count += elements;
+  }
+  EventSink& events = session_.events;
+  events.emit({"model", Level::kInfo,
+               fmt::format("model {}: {} parameters in {} tensors", setup_.model->instance.name(),
+                           count, programs_.parameters().size())});
+  if (feed_->info().summary != nullptr) {
+    events.emit({"data", Level::kInfo, std::string("data ") + feed_->info().summary});
+  }
+  for (const OptimizerGroup& group : programs_.groups()) {
+    events.emit({"group", Level::kInfo,
+                 fmt::format("optimizer {} {}: {} tensors, lr {}", group.optimizer.name(),
+                             group.group.name, group.group.members.size(), group.lr)});
+  }
+  for (const auto& [name, plan] : programs_.plans()) {
+    for (const DeviceSummary& summary : plan->summary) {
+      events.emit({"placement", Level::kInfo, name + ": " + summary.text()});
+    }
+  }
+  events.emit({"memory",
+               Level::kInfo,
+               fmt::format("memory {} in all ({} bytes), taken before step 1",
+                           human_bytes(programs_.planned_bytes()), programs_.planned_bytes()),
+               {{"bytes", std::to_string(programs_.planned_bytes())}}});
+}
+
+Status Trainer::log_step(const StepReport& report) {
+  const double interval = seconds_since(last_log_);
+  last_log_ = std::chrono::steady_clock::now();
+  tokens_per_second_ = interval > 0 ? static_cast<double>(interval_tokens_) / interval : 0;
+  interval_tokens_ = 0;
+  MetricsRecord record;
+  record.step = step_;
+  record.tokens = tokens_;
+  record.values = {{"train/loss", report.loss},
+                   {"grad_norm", report.grad_norm},
+                   {"tokens_per_second", tokens_per_second_},
+                   {"updates", static_cast<double>(updates_)},
+                   {"memory/peak_bytes", static_cast<double>(programs_.planned_bytes())}};
+  for (size_t k = 0; k < rates_.size(); ++k) {
+    const std::string name = programs_.groups()[k].group.name;
+    record.values.emplace_back(k == 0 ? "lr" : "lr/" + name, rates_[k]);
+  }
+  metrics_->record(record, session_.events);
+  return {};
+}
+
+void Trainer::show_progress(const StepReport& report) {
+  const RunSection& run = session_.config.run;
+  Progress progress;
+  progress.step = step_;
+  progress.max_steps = run.max_steps;
+  progress.loss = report.loss;
+  if (best_.has_value()) progress.best_eval = *best_;
+  progress.lr = rates_.empty() ? 0 : rates_.front();
+  progress.elapsed_s = seconds_since(started_);
+  progress.tokens_per_second =
+      progress.elapsed_s > 0 ? static_cast<double>(tokens_) / progress.elapsed_s : 0;
+  progress.left_s = progress.elapsed_s / static_cast<double>(step_) *
+                    static_cast<double>(run.max_steps - step_);
+  progress_->update(progress);
+}
+
+void Trainer::report_evaluation(double loss, double targets) {
+  MetricsRecord record;
+  record.step = step_;
+  record.tokens = tokens_;
+  record.values = {{"eval/loss", loss}, {"eval/targets", targets}};
+  metrics_->record(record, session_.events);
+  progress_->clear();
+  session_.events.emit({"evaluation",
+                        Level::kInfo,
+                        fmt::format("step {}: validation loss {:.4f}{}", step_, loss,
+                                    best_.has_value() && loss <= *best_ ? " (best)" : ""),
+                        {{"step", std::to_string(step_)}, {"loss", fmt::format("{}", loss)}}});
+}
+
+Status Trainer::save(bool checkpoint) {
+  GR_ASSIGN(const WeightsCopy copy, read_weights(programs_.store()));
+  const TextMap metadata = {{"format", "gradrack"},
+                            {"step", std::to_string(step_)},
+                            {"model", setup_.model->instance.name()}};
+  return checkpoint ? folder_->save_checkpoint(step_, copy.tensors, metadata)
+                    : folder_->save_weights(copy.tensors, metadata);
+}
+
+void Trainer::report_end() {
+  progress_->finish();
+  const double elapsed = seconds_since(started_);
+  int64_t used = 0;
+  for (const auto& device : setup_.devices) used += device->allocated_bytes();
+  session_.events.emit(
+      {"end",
+       Level::kInfo,
+       fmt::format("{} steps in {:.1f} s ({:.0f} tokens/s){}; memory {} ({} bytes); results in {}",
+                   step_, elapsed, elapsed > 0 ? static_cast<double>(tokens_) / elapsed : 0,
+                   best_.has_value() ? fmt::format(", validation loss {:.4f}", eval_loss_) : "",
+                   human_bytes(used), used, folder_->path()),
+       {{"bytes", std::to_string(used)}}});
+}
+
+}  // namespace gradrack

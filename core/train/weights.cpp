@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights: see weights.hpp.
+#include "core/train/weights.hpp"
+
+#include "core/base/text.hpp"
+#include "core/state/run_folder.hpp"
+
+namespace gradrack {
+
+namespace {
+
+bool is_weight(const StoredTensor& tensor) {
+  return tensor.source == Source::kParameter || tensor.source == Source::kBuffer;
+}
+
+}  // namespace
+
+Result<WeightsCopy> read_weights(const Store& store) {
+  WeightsCopy copy;
+  for (const StoredTensor& tensor : store.tensors()) {
+    if (!is_weight(tensor)) continue;
+    std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes));
+    GR_TRY(store.read(tensor.name, bytes));
+    copy.content.push_back(std::move(bytes));
+    copy.tensors.push_back({tensor.name, tensor.dtype, tensor.dims, copy.content.back().data()});
+  }
+  return copy;
+}
+
+Status load_weights(const std::string& path, Store* store) {
+  GR_ASSIGN(const std::string file_name, find_weights(path));
+  GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : store->tensors()) {
+    if (is_weight(tensor)) names.push_back(tensor.name);
+  }
+  for (const SafetensorsEntry& entry : file.entries()) {
+    const StoredTensor* tensor = store->find(entry.name);
+    if (tensor == nullptr || !is_weight(*tensor)) {
+      return invalid_argument(file_name + ": holds '" + entry.name +
+                              "', which this model does not have" +
+                              did_you_mean(entry.name, names) +
+                              ": is it the weights of another configuration?");
+    }
+  }
+  std::vector<std::byte> content;
+  for (const std::string& name : names) {
+    const StoredTensor& tensor = *store->find(name);
+    content.resize(static_cast<size_t>(tensor.bytes));
+    GR_TRY(file.copy_to(name, tensor.dtype, tensor.dims, content.data()));
+    GR_TRY(store->write(name, content));
+  }
+  return {};
+}
+
+}  // namespace gradrack

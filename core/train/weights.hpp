@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights: parameters and buffers between the store and a safetensors file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/state/safetensors.hpp"
+#include "core/state/store.hpp"
+
+namespace gradrack {
+
+/// Reads every parameter and buffer of `store` from `path`: a safetensors file, a folder that holds
+/// weights.safetensors, or a run folder. GR_NOT_FOUND: no such file; GR_INVALID_ARGUMENT: a tensor is
+/// missing, or its dtype or shape differs (names both). Tensors that the store lacks are refused too:
+/// they belong to another model. [main]
+Status load_weights(const std::string& path, Store* store);
+
+/// Parameters and buffers copied to the host, ready to be written.
+struct WeightsCopy {
+  std::vector<SafetensorsTensor> tensors;
+  std::vector<std::vector<std::byte>> content;  ///< what `tensors` point to
+};
+Result<WeightsCopy> read_weights(const Store& store);
+
+}  // namespace gradrack

@@ -151,8 +151,11 @@ Status append_data(AtomicFile* file, const SafetensorsTensor& tensor) {
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   const Input input(path);
   if (input.descriptor() < 0) return file_error("read", path, errno);
+  // A bad file is a fault of the file, whatever part found it, never of the configuration.
   const auto here = [&path](const Status& status) {
-    return status.message().find(path) == std::string::npos ? status.with_context(path) : status;
+    const std::string& text = status.message();
+    const int32_t code = status.code() == GR_INVALID_ARGUMENT ? int32_t{GR_IO} : status.code();
+    return Status(code, text.find(path) == std::string::npos ? path + ": " + text : text);
   };
   const Result<uint64_t> file_bytes = size_of(input, path);
   if (!file_bytes.ok()) return here(file_bytes.status());

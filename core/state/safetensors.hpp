@@ -37,8 +37,8 @@ struct SafetensorsEntry {
 /// somebody cuts meanwhile is an error and not a signal.
 class SafetensorsFile {
  public:
-  /// Reads and checks `path`. GR_NOT_FOUND: no such file. GR_IO: it cannot be read, or is cut.
-  /// GR_INVALID_ARGUMENT: it is no well-formed file. GR_OUT_OF_MEMORY. [any]
+  /// Reads and checks `path`. GR_NOT_FOUND: no such file. GR_IO: it cannot be read, is cut, or is
+  /// no well-formed file; always with path and reason. GR_OUT_OF_MEMORY. [any]
   static Result<SafetensorsFile> open(const std::string& path);
 
   const std::string& path() const { return path_; }

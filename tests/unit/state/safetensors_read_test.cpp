@@ -40,7 +40,7 @@ class SafetensorsRead : public testing::Test {
   }
   void refuses_header(const std::string& header, const std::string& data,
                       const std::string& reason) {
-    refuses(file_bytes(header, data), GR_INVALID_ARGUMENT, reason);
+    refuses(file_bytes(header, data), GR_IO, reason);
   }
 
   TestFolder folder_;
@@ -140,8 +140,8 @@ TEST_F(SafetensorsRead, SFT06_ReadsTensorAtOddOffset) {
 }
 
 TEST_F(SafetensorsRead, SFT08_NamesGitLfsPointer) {
-  refuses("version https://git-lfs.github.com/spec/v1\noid sha256:12ab\nsize 4\n",
-          GR_INVALID_ARGUMENT, "looks like a Git LFS pointer");
+  refuses("version https://git-lfs.github.com/spec/v1\noid sha256:12ab\nsize 4\n", GR_IO,
+          "looks like a Git LFS pointer");
 }
 
 TEST_F(SafetensorsRead, SFT08_RefusesFileOfFiveBytes) {
@@ -194,11 +194,11 @@ TEST_F(SafetensorsRead, RefusesHeaderLargerThan100MB) {
   std::string bytes = file_bytes("{}", "");
   const uint64_t length = 100'000'001;
   std::memcpy(bytes.data(), &length, 8);
-  refuses(bytes, GR_INVALID_ARGUMENT, "header of 100000001 bytes is larger than the limit");
+  refuses(bytes, GR_IO, "header of 100000001 bytes is larger than the limit");
 }
 
 TEST_F(SafetensorsRead, RefusesLengthNear64Bits) {
-  refuses(std::string(8, '\xff') + "{}", GR_INVALID_ARGUMENT, "is larger than the limit");
+  refuses(std::string(8, '\xff') + "{}", GR_IO, "is larger than the limit");
 }
 
 TEST_F(SafetensorsRead, RefusesRepeatedTensorName) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing safetensors: the bytes on disk, the round trip, and what a failed write leaves behind.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <limits>
 
 #include "core/state/atomic_file.hpp"
 #include "core/state/safetensors.hpp"
 #include "core/state/safetensors_header.hpp"
+#include "tests/unit/state/file_size_limit.hpp"
 #include "tests/unit/state/test_folder.hpp"
 
 namespace gradrack {
@@ -192,25 +191,6 @@ TEST(SafetensorsWrite, ReplacesAnOldFile) {
   EXPECT_TRUE(SafetensorsFile::open(folder.file("w")).ok());
   EXPECT_EQ(folder.names(), std::vector<std::string>{"w"});
 }
-
-// Lowers the largest file that this process may write; EFBIG then stands in for a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_ = {};
-  void (*handler_)(int);
-};
 
 TEST(SafetensorsWrite, FailedWriteKeepsTheOldFileAndLeavesNoPart) {
   const TestFolder folder;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunFolder: the folder that a run writes to, and the names of what lies in it.
+//
+//   metrics.jsonl                                one line a record (name from the run file)
+//   config.yaml                                  the configuration as resolved
+//   checkpoints/step-000100/weights.safetensors  every checkpoint interval
+//   weights.safetensors                          at the end
+// A folder that was used before may be used again: earlier metrics are moved aside to
+// metrics.1.jsonl, metrics.2.jsonl, ... and said as an event, the other files are replaced one by
+// one, each whole. Invariant: nothing is ever deleted, and no file is seen half written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/events.hpp"
+#include "core/base/status.hpp"
+#include "core/state/safetensors.hpp"
+
+namespace gradrack {
+
+class RunFolder {
+ public:
+  /// Makes `path` and the folders above it, tries that a file can be written there, and moves
+  /// earlier metrics aside. `metrics_file`: name inside the folder. Events: "run_folder_reused".
+  /// GR_IO: it cannot be made or written, with path and the system's reason. [main]
+  static Result<RunFolder> prepare(const std::string& path, const std::string& metrics_file,
+                                   EventSink& events);
+
+  const std::string& path() const { return path_; }
+  std::string metrics_path() const { return path_ + "/" + metrics_file_; }
+  std::string config_path() const { return path_ + "/config.yaml"; }
+  std::string weights_path() const { return path_ + "/weights.safetensors"; }
+  /// ".../checkpoints/step-000100"; more digits when there are more.
+  std::string checkpoint_path(int64_t step) const;
+
+  Status save_config(std::string_view yaml) const;
+  /// weights.safetensors, which appears whole or not at all. The tensors are host memory.
+  Status save_weights(const std::vector<SafetensorsTensor>& tensors, const TextMap& metadata) const;
+  /// The same under checkpoint_path(step).
+  Status save_checkpoint(int64_t step, const std::vector<SafetensorsTensor>& tensors,
+                         const TextMap& metadata) const;
+
+ private:
+  RunFolder(std::string path, std::string metrics_file)
+      : path_(std::move(path)), metrics_file_(std::move(metrics_file)) {}
+
+  std::string path_;
+  std::string metrics_file_;
+};
+
+/// The weights that `path` means: the file itself, weights.safetensors in it, or, when a run folder
+/// has only checkpoints, those of the last step. GR_NOT_FOUND: says what was looked for.
+Result<std::string> find_weights(const std::string& path);
+
+}  // namespace gradrack

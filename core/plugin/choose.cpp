@@ -25,17 +25,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Status probe(const Factory& factory) {
-  if (factory.probe == nullptr) return {};
-  const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
-  gr_error_t err = {};
-  try {
-    return status_from(factory.probe(factory.host, &err), err).with_context(who);
-  } catch (...) {
-    return internal_error(who + ": probe threw an exception across the C interface");
-  }
-}
-
 // Found and able to work on this machine; else the reason, as GR_UNSUPPORTED where falling back is
 // right.
 Result<const Factory*> find_usable(PluginRegistry& registry, const PluginChoice& choice,
@@ -49,7 +38,7 @@ Result<const Factory*> find_usable(PluginRegistry& registry, const PluginChoice&
                   place + ": " + status.message())
         .in_area(Area::kPlugin);
   }
-  GR_TRY(probe(**found));
+  GR_TRY(probe_plugin(**found));
   return *found;
 }
 
@@ -123,6 +112,17 @@ Status with_option_place(const Status& status, const PluginChoice& choice) {
 }
 
 }  // namespace
+
+Status probe_plugin(const Factory& factory) {
+  if (factory.probe == nullptr) return {};
+  const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  gr_error_t err = {};
+  try {
+    return status_from(factory.probe(factory.host, &err), err).with_context(who);
+  } catch (...) {
+    return internal_error(who + ": probe threw an exception across the C interface");
+  }
+}
 
 Result<OptionValues> plugin_options(const Factory& factory, const PluginChoice& choice) {
   OptionScope scope;

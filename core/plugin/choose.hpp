@@ -47,6 +47,9 @@ Result<std::vector<Selection>> select_plugins(PluginRegistry& registry,
                                               const PluginSection& section, ChainUse use,
                                               Fallback fallback, EventSink& events);
 
+/// Asks the factory whether it can work on this machine; one without a probe says yes.
+Status probe_plugin(const Factory& factory);
+
 /// Options of one choice for one factory.
 Result<OptionValues> plugin_options(const Factory& factory, const PluginChoice& choice);
 

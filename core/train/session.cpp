@@ -3,7 +3,6 @@
 #include "core/train/session.hpp"
 
 #include "core/base/log.hpp"
-#include "core/plugin/choose.hpp"
 
 namespace gradrack {
 
@@ -22,17 +21,19 @@ Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
   return session;
 }
 
-Status validate_session(Session& session) {
+Result<std::vector<Selection>> validate_session(Session& session) {
   const RunConfig& config = session.config;
-  for (const PluginSection* section : {&config.model, &config.data, &config.optimizer,
-                                       &config.lr_schedule, &config.precision, &config.scheduler}) {
-    GR_TRY(select_plugins(*session.plugins, *section, ChainUse::kFirst, Fallback::kWarn,
-                          session.events)
-               .status());
+  std::vector<Selection> all;
+  for (const PluginSection* section :
+       {&config.model, &config.data, &config.optimizer, &config.lr_schedule, &config.precision,
+        &config.scheduler, &config.backend}) {
+    const ChainUse use = section == &config.backend ? ChainUse::kAll : ChainUse::kFirst;
+    const Fallback fallback = use == ChainUse::kAll ? config.fallback : Fallback::kWarn;
+    GR_ASSIGN(const std::vector<Selection> selected,
+              select_plugins(*session.plugins, *section, use, fallback, session.events));
+    all.insert(all.end(), selected.begin(), selected.end());
   }
-  return select_plugins(*session.plugins, config.backend, ChainUse::kAll, config.fallback,
-                        session.events)
-      .status();
+  return all;
 }
 
 }  // namespace gradrack

@@ -12,6 +12,7 @@
 
 #include "core/base/events.hpp"
 #include "core/config/run_config.hpp"
+#include "core/plugin/choose.hpp"
 #include "core/plugin/registry.hpp"
 
 namespace gradrack {
@@ -36,6 +37,7 @@ Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
 
 /// Checks all that can be checked without making anything: every section's plugin is there and
 /// works on this machine, its options and the groups' overrides are right. What `validate` does.
-Status validate_session(Session& session);
+/// The plugins that would be used come back, in the order of a run file.
+Result<std::vector<Selection>> validate_session(Session& session);
 
 }  // namespace gradrack

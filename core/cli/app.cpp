@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: see app.hpp. The one wall around CLI11's exceptions.
+#include "core/cli/app.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/exit_codes.hpp"
+#include "core/base/log.hpp"
+#include "core/base/text.hpp"
+#include "core/cli/list_commands.hpp"
+#include "core/plugin/host_table.hpp"
+#include "core/train/commands.hpp"
+
+namespace gradrack {
+namespace {
+
+/// What the words said; filled while parsing.
+struct Arguments {
+  SessionRequest session;
+  std::string log_format = "text";
+  bool quiet = false;
+  ExplainRequest explain;
+  EvalRequest eval;
+  SampleRequest sample;
+  std::string plugin_name;
+  bool markdown = false;
+  std::function<Status()> command;  ///< of the sub-command given
+};
+
+Status with_session(const Arguments& arguments, const std::function<Status(Session&)>& run) {
+  GR_ASSIGN(const std::unique_ptr<Session> session, open_session(arguments.session));
+  return run(*session);
+}
+
+Status with_registry(const Arguments& arguments,
+                     const std::function<Status(PluginRegistry&)>& run) {
+  EventSink events;
+  events.add(log_event);
+  PluginRegistry registry(search_folders(arguments.session.plugin_path, {}, events), events);
+  return run(registry);
+}
+
+Status run_validate(Session& session) {
+  GR_ASSIGN(const std::vector<Selection> selections, validate_session(session));
+  for (const Selection& selection : selections) {
+    std::printf("%-12s %s %s (%s)\n", selection.factory->kind.c_str(),
+                selection.factory->name.c_str(), selection.factory->version.c_str(),
+                selection.factory->library.c_str());
+  }
+  std::printf("%s is valid\n", session.config.file.c_str());
+  return {};
+}
+
+CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* help,
+                      const std::function<Status()>& command) {
+  CLI::App* sub = app.add_subcommand(name, help);
+  sub->fallthrough();  // options of the program may stand after the command
+  sub->callback([&arguments, command] { arguments.command = command; });
+  return sub;
+}
+
+CLI::App* add_run_command(CLI::App& app, Arguments& arguments, const char* name, const char* help,
+                          const std::function<Status(Session&)>& run) {
+  CLI::App* sub = add_command(app, arguments, name, help,
+                              [&arguments, run] { return with_session(arguments, run); });
+  sub->add_option("config", arguments.session.config_path, "the run file")->required();
+  sub->add_option("--set", arguments.session.sets, "KEY=VALUE over the run file; repeatable")
+      ->allow_extra_args(false);
+  return sub;
+}
+
+void add_run_commands(CLI::App& app, Arguments& arguments) {
+  add_run_command(app, arguments, "train", "train the model of a run file",
+                  [](Session& session) { return run_train(session); });
+  add_run_command(app, arguments, "validate",
+                  "check a run file and its plugins, without reading data", run_validate);
+  CLI::App* explain = add_run_command(
+      app, arguments, "explain", "say what would run where and how much memory it takes",
+      [&arguments](Session& session) { return run_explain(session, arguments.explain); });
+  explain->add_flag("--order", arguments.explain.order, "print each task too");
+  CLI::App* eval =
+      add_run_command(app, arguments, "eval", "loss of saved weights on the validation split",
+                      [&arguments](Session& session) { return run_eval(session, arguments.eval); });
+  eval->add_option("--checkpoint", arguments.eval.checkpoint,
+                   "folder or safetensors file; default: run.output");
+  CLI::App* sample = add_run_command(
+      app, arguments, "sample", "let saved weights write text",
+      [&arguments](Session& session) { return run_sample(session, arguments.sample); });
+  sample->add_option("--checkpoint", arguments.sample.checkpoint,
+                     "folder or safetensors file; default: run.output");
+  sample->add_option("--prompt", arguments.sample.prompt, "text to begin with");
+  sample->add_option("--tokens", arguments.sample.tokens, "tokens to add (default 200)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  sample
+      ->add_option("--temperature", arguments.sample.temperature,
+                   "0: the likeliest token always (default 1)")
+      ->check(CLI::Range(0.0, 1e6));
+  sample->add_option("--top-k", arguments.sample.top_k, "draw from the k likeliest; 0: from all")
+      ->check(CLI::NonNegativeNumber);
+  sample->add_option("--seed", arguments.sample.seed, "seed of the draws (default 1)");
+}
+
+void add_list_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* plugins = app.add_subcommand("plugins", "what is there to be named in a run file");
+  plugins->fallthrough();
+  plugins->require_subcommand(1);
+  add_command(*plugins, arguments, "list", "every plugin found, and every library refused",
+              [&arguments] { return with_registry(arguments, list_plugins); });
+  CLI::App* inspect =
+      add_command(*plugins, arguments, "inspect",
+                  "a plugin's options with types, defaults and ranges", [&arguments] {
+                    return with_registry(arguments, [&arguments](PluginRegistry& registry) {
+                      return inspect_plugin(registry, arguments.plugin_name);
+                    });
+                  });
+  inspect->add_option("name", arguments.plugin_name, "NAME, KIND/NAME, or the path of a library")
+      ->required();
+  CLI::App* ops = add_command(
+      app, arguments, "ops", "every operator: gradient, decomposition, backends", [&arguments] {
+        return with_registry(arguments, [&arguments](PluginRegistry& registry) {
+          return list_operators(registry, arguments.markdown);
+        });
+      });
+  ops->add_flag("--markdown", arguments.markdown, "the text of docs/operators.md");
+}
+
+void define_app(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", "gradrack " + host_version());
+  app.require_subcommand(1);
+  app.add_option("--plugin-path", arguments.session.plugin_path,
+                 "folder with plugin libraries, searched first; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--log-format", arguments.log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag("--quiet", arguments.quiet, "warnings and errors alone");
+  app.footer(
+      "Exit codes: 0 done, 1 internal error, 2 command line or run file, 3 plugin,\n"
+      "4 data or file, 5 training stopped (non-finite loss), 130/143 signal.");
+  add_run_commands(app, arguments);
+  add_list_commands(app, arguments);
+}
+
+// CLI11 says "a subcommand is required" of a misspelt one: name it and its neighbour instead.
+std::string usage_error(const CLI::App& app, const std::string& reason, int argc,
+                        const char* const* argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::string word = argc > 1 ? argv[1] : "";
+  const bool command = std::find(names.begin(), names.end(), word) != names.end();
+  if (word.empty() || word[0] == '-' || command) return reason + " (see gradrack --help)";
+  return "unknown command '" + word + "'" + did_you_mean(word, names) + "; known: " + join(names);
+}
+
+void report(const Status& status) { log_event({"error", Level::kError, status.message(), {}}); }
+
+int finish(const Status& status) {
+  if (status.code() == GR_CANCELLED && stop_signal() != 0) {
+    report(status);
+    return 128 + stop_signal();
+  }
+  // Output that could not be written (a full disk behind a pipe) must not look like success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    report(status.ok() ? io_error("stdout cannot be written") : status);
+    return status.ok() ? kExitData : exit_code(status);
+  }
+  if (!status.ok()) report(status);
+  return exit_code(status);
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv) {
+  Arguments arguments;
+  CLI::App app("Trains models put together from plugins by a YAML file.", "gradrack");
+  try {
+    define_app(app, arguments);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      return finish({});
+    }
+    report(invalid_argument(usage_error(app, error.what(), argc, argv)));
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    report(internal_error(error.what()));
+    return kExitInternal;
+  }
+  start_logging(
+      {arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText, arguments.quiet});
+  try {
+    return finish(arguments.command());
+  } catch (const std::bad_alloc&) {
+    return finish(Status(GR_OUT_OF_MEMORY, "out of memory"));
+  } catch (const std::exception& error) {
+    return finish(
+        internal_error(std::string("a bug: an exception left a command: ") + error.what()));
+  }
+}
+
+}  // namespace gradrack

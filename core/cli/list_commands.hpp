@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that print what there is: plugins and operators. They need no run file.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.hpp"
+#include "core/plugin/registry.hpp"
+
+namespace gradrack {
+
+/// Every plugin found, and below them what was refused and why. [main]
+Status list_plugins(PluginRegistry& registry);
+
+/// One plugin ("adamw", "optimizer/adamw") or all of a library ("./mine.so") with its options.
+Status inspect_plugin(PluginRegistry& registry, const std::string& name);
+
+/// Every built-in operator with one column a backend found; as Markdown: the text of
+/// docs/operators.md.
+Status list_operators(PluginRegistry& registry, bool markdown);
+
+}  // namespace gradrack

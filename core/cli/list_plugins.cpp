@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// `plugins list` and `plugins inspect`: see list_commands.hpp.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "core/base/log.hpp"
+#include "core/base/text.hpp"
+#include "core/cli/list_commands.hpp"
+#include "core/plugin/choose.hpp"
+
+namespace gradrack {
+namespace {
+
+// Text of a plugin on its way to a terminal.
+std::string shown(const std::string& text) { return printable(text); }
+
+void print_factory_line(const Factory& factory) {
+  const Status usable = probe_plugin(factory);
+  fmt::print("{:<12} {:<16} {:<8} {}{}\n", factory.kind, shown(factory.name),
+             shown(factory.version), shown(factory.help),
+             usable.ok() ? "" : " [not on this machine: " + shown(usable.message()) + "]");
+}
+
+void print_faults(PluginRegistry& registry) {
+  for (const NameClash& clash : registry.clashes()) {
+    fmt::print("\noffered twice, so neither can be used: {} '{}'\n  {}\n  {}\n", clash.kind,
+               clash.name, clash.first_path, clash.second_path);
+  }
+  if (!registry.failures().empty()) fmt::print("\nlibraries refused:\n");
+  for (const LoadFailure& failure : registry.failures()) {
+    fmt::print("  {}: {}\n", failure.path, shown(failure.reason.message()));
+  }
+}
+
+void print_options(const Factory& factory) {
+  fmt::print("{} '{}' {}: {}\n  library: {}\n", factory.kind, shown(factory.name),
+             shown(factory.version), shown(factory.help), factory.library);
+  const Status usable = probe_plugin(factory);
+  if (!usable.ok()) fmt::print("  not on this machine: {}\n", shown(usable.message()));
+  if (factory.options.empty()) fmt::print("  no options\n");
+  for (const gr_option_t& option : factory.options) {
+    const std::string standard = option.default_text == nullptr ? "required"
+                                 : option.default_text[0] == '\0'
+                                     ? "default empty"
+                                     : "default " + std::string(option.default_text);
+    fmt::print("  {}: {}; {}\n      {}\n", shown(option.name), option_wish(option), shown(standard),
+               shown(option.help));
+  }
+}
+
+Status inspect_library(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::canonical(path, error);
+  if (error) return not_found(path + ": " + error.message()).in_area(Area::kPlugin);
+  const Result<Library> library = load_library(absolute.string());
+  if (!library.ok()) return library.status().with_context(path).in_area(Area::kPlugin);
+  fmt::print("{} {} ({}), plugin ABI {}.{}\n", shown(library->id), shown(library->version),
+             library->path, GR_ABI_MAJOR, library->abi_minor);
+  for (const Factory& factory : library->factories) print_options(factory);
+  return {};
+}
+
+}  // namespace
+
+Status list_plugins(PluginRegistry& registry) {
+  for (const std::string& kind : plugin_kinds()) {
+    for (const auto& library : registry.libraries()) {
+      for (const Factory& factory : library->factories) {
+        if (factory.kind == kind) print_factory_line(factory);
+      }
+    }
+  }
+  print_faults(registry);
+  fmt::print("\nfolders searched:\n");
+  for (const SearchFolder& folder : registry.folders()) {
+    fmt::print("  {} ({})\n", folder.path, folder.origin);
+  }
+  return {};
+}
+
+Status inspect_plugin(PluginRegistry& registry, const std::string& name) {
+  if (name.size() > 3 && name.compare(name.size() - 3, 3, ".so") == 0) return inspect_library(name);
+  const size_t slash = name.find('/');
+  if (slash != std::string::npos) {
+    GR_ASSIGN(const Factory* factory, registry.find(name.substr(0, slash), name.substr(slash + 1)));
+    print_options(*factory);
+    return {};
+  }
+  std::vector<std::string> names;
+  bool found = false;
+  for (const auto& library : registry.libraries()) {
+    for (const Factory& factory : library->factories) {
+      names.push_back(factory.name);
+      if (factory.name != name) continue;
+      print_options(factory);
+      found = true;
+    }
+  }
+  if (found) return {};
+  return not_found("no plugin '" + name + "'" + did_you_mean(name, names) +
+                   "; `gradrack plugins list` shows what there is")
+      .in_area(Area::kPlugin);
+}
+
+}  // namespace gradrack

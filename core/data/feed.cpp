@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/base/text.hpp"
 
 namespace gradrack {
@@ -23,6 +26,28 @@ Type type_of(const gr_data_output_t& output) { return {output.dtype, shape_of(ou
 
 bool is_plain_symbol(const Dim& dim) { return !dim.is_number() && Dim::symbol(dim.text()) == dim; }
 
+// What breaks the rules of gradrack/data.h in a declared output, or "".
+std::string fault_of(const gr_data_output_t& output, const std::vector<std::string>& earlier) {
+  if (output.name == nullptr || output.name[0] == '\0') return "has no name";
+  if (std::find(earlier.begin(), earlier.end(), output.name) != earlier.end()) {
+    return fmt::format("'{}' is declared twice", output.name);
+  }
+  if (output.rank < 1 || output.rank > GR_MAX_RANK) {
+    return fmt::format("'{}' has rank {}, wanted 1 to {}", output.name, output.rank,
+                       int{GR_MAX_RANK});
+  }
+  if (gr_dtype_bytes(output.dtype) <= 0) return fmt::format("'{}' has no dtype", output.name);
+  if (output.dims[0].symbol == nullptr || std::string_view(output.dims[0].symbol) != "batch") {
+    return fmt::format("'{}' must have \"batch\" as its first dim", output.name);
+  }
+  for (uint32_t k = 1; k < output.rank; ++k) {
+    if (output.dims[k].symbol != nullptr || output.dims[k].size < 0) {
+      return fmt::format("'{}' has a dim {} that is no number", output.name, k);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<Feed> Feed::make(const gr_data_t& data, std::string name, uint64_t seed) {
@@ -34,12 +59,16 @@ Result<Feed> Feed::make(const gr_data_t& data, std::string name, uint64_t seed) 
   gr_error_t err = {};
   GR_TRY(status_from(data.info(data.self, &feed.info_, &err), err)
              .with_context("data '" + feed.name_ + "'"));
-  for (uint32_t k = 0; k < feed.info_.output_count; ++k) {
-    const gr_data_output_t& output = feed.output(k);
-    if (output.name == nullptr || output.rank == 0 || output.rank > GR_MAX_RANK) {
-      return invalid_argument("data '" + feed.name_ + "': an output has no name or no dims");
+  const gr_data_info_t& info = feed.info_;
+  if (info.output_count == 0 || info.outputs == nullptr || info.output_stride == 0) {
+    return invalid_argument("data '" + feed.name_ + "' declares no outputs");
+  }
+  for (uint32_t k = 0; k < info.output_count; ++k) {
+    const std::string fault = fault_of(feed.output(k), feed.names_);
+    if (!fault.empty()) {
+      return invalid_argument(fmt::format("data '{}': output {} {}", feed.name_, k, fault));
     }
-    feed.names_.push_back(output.name);
+    feed.names_.push_back(feed.output(k).name);
   }
   feed.spares_.resize(feed.names_.size());
   feed.filled_.resize(feed.names_.size());
@@ -65,8 +94,8 @@ Status Feed::check_input(const Value& input, const gr_data_output_t& output, int
     if (is_plain_symbol(wanted)) {
       const auto [at, is_new] = bindings->emplace(wanted.text(), size);
       if (!is_new && at->second != size) {
-        return invalid_argument(fmt::format("{}: '{}' would be both {} and {}", both,
-                                            wanted.text(), at->second, size));
+        return invalid_argument(
+            fmt::format("{}: '{}' would be both {} and {}", both, wanted.text(), at->second, size));
       }
       continue;
     }
@@ -89,8 +118,9 @@ Result<Bindings> Feed::bindings(const Graph& graph, int64_t rows) const {
     size_t k = 0;
     while (k < names_.size() && names_[k] != value.name) ++k;
     if (k == names_.size()) {
-      return invalid_argument(fmt::format("model input '{}' is not brought by data '{}', which has {}",
-                                          value.name, name_, join(names_)));
+      return invalid_argument(
+          fmt::format("model input '{}' is not brought by data '{}', which has {}{}", value.name,
+                      name_, join(names_), did_you_mean(value.name, names_)));
     }
     // A real input of the data is float32; the policy may have retyped the model's.
     GR_TRY(check_input(value, output(k), rows, &bindings));
@@ -104,6 +134,14 @@ Result<int64_t> Feed::rows(int32_t split, int64_t index, int64_t batch) const {
   gr_error_t err = {};
   GR_TRY(status_from(data_->rows(data_->self, &request, &count, &err), err)
              .with_context("data '" + name_ + "'"));
+  // Tensors have room for `batch` rows: a wrong answer must not reach them.
+  const bool right = split == GR_SPLIT_TRAIN ? count == batch : count >= 0 && count <= batch;
+  if (!right) {
+    return internal_error(
+        fmt::format("data '{}' answered {} rows for a batch of {}: a bug of the "
+                    "plugin",
+                    name_, count, batch));
+  }
   return count;
 }
 
@@ -120,8 +158,12 @@ DLTensor* Feed::spare(size_t k, int64_t rows) {
       count *= spare.dims[d];
     }
     spare.bytes.resize(static_cast<size_t>(count * gr_dtype_bytes(shape.dtype)));
-    spare.tensor = {spare.bytes.data(),  {kDLCPU, 0},           static_cast<int32_t>(shape.rank),
-                    gr_dl_dtype(shape.dtype), spare.dims.data(), spare.strides.data(),
+    spare.tensor = {spare.bytes.data(),
+                    {kDLCPU, 0},
+                    static_cast<int32_t>(shape.rank),
+                    gr_dl_dtype(shape.dtype),
+                    spare.dims.data(),
+                    spare.strides.data(),
                     0};
   }
   return &spare.tensor;

@@ -2,8 +2,8 @@
 // Feed: batches from a data plugin into the input tensors of a plan.
 //
 // Matches what the data offers with what a graph wants, by name, and binds the graph's symbols.
-// Invariant: after bindings() answered for a graph, fill() brings exactly what that graph expects, and a
-// batch is a function of (seed, split, index) alone.
+// Invariant: after bindings() answered for a graph, fill() brings exactly what that graph expects,
+// and a batch is a function of (seed, split, index) alone.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ class Feed {
   /// Names of the data's outputs, in its order: the order of fill()'s tensors.
   const std::vector<std::string>& names() const { return names_; }
 
-  /// Symbols of `graph` for batches of `rows` rows. GR_INVALID_ARGUMENT, naming both sides: an input
-  /// that the data does not bring, another dtype or rank, a dim that differs, a limit beyond the
-  /// model's. [plan]
+  /// Symbols of `graph` for batches of `rows` rows. GR_INVALID_ARGUMENT, naming both sides: an
+  /// input that the data does not bring, another dtype or rank, a dim that differs, a limit beyond
+  /// the model's. [plan]
   Result<Bindings> bindings(const Graph& graph, int64_t rows) const;
 
   /// Rows of batch `index` of a split when `batch` are asked for; 0 after the end. [any]
   Result<int64_t> rows(int32_t split, int64_t index, int64_t batch) const;
   /// Fills one tensor per name. `batch` is the size that `index` counts in; the tensors hold rows()
-  /// rows. A tensor may be NULL when the graph does not read it: it is then filled into memory of the
-  /// feed's own. Allocates nothing after the first call. [exec]
+  /// rows. A tensor may be NULL when the graph does not read it: it is then filled into memory of
+  /// the feed's own. Allocates nothing after the first call. [exec]
   Status fill(int32_t split, int64_t index, int64_t batch, int64_t rows,
               const std::vector<DLTensor*>& tensors);
 

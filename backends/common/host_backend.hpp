@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_host_backend: a table of kernels becomes a gr_backend_t for host memory.
 //
-// Called by a backend plugin's create(); everything between the C interface and Kernel::run lives here:
-// claims with reasons, prepare, launch, memory, copies, streams and events. Invariant: no exception
-// leaves, and a launch allocates nothing.
+// Called by a backend plugin's create(); everything between the C interface and Kernel::run lives
+// here: claims with reasons, prepare, launch, memory, copies, streams and events. Invariant: no
+// exception leaves, and a launch allocates nothing.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@
 namespace gradrack::host {
 
 struct HostBackendConfig {
-  std::string description;    // one line: device, instruction set, threads
-  bool threaded = false;      // streams with a thread each; otherwise work runs inside the call
-  uint32_t max_streams = 1;   // told to the host
+  std::string description;        // one line: device, instruction set, threads
+  bool threaded = false;          // streams with a thread each; otherwise work runs inside the call
+  uint32_t max_streams = 1;       // told to the host
   std::shared_ptr<void> context;  // kept alive as long as the backend (a thread pool)
 };
 

@@ -118,15 +118,24 @@ std::vector<std::string> KernelTable::ops() const {
 
 std::string dtype_text(gr_dtype_t dtype) {
   switch (dtype) {
-    case GR_INT8: return "int8";
-    case GR_INT32: return "int32";
-    case GR_INT64: return "int64";
-    case GR_UINT8: return "uint8";
-    case GR_FLOAT16: return "float16";
-    case GR_FLOAT32: return "float32";
-    case GR_FLOAT64: return "float64";
-    case GR_BFLOAT16: return "bfloat16";
-    case GR_BOOL: return "bool";
+    case GR_INT8:
+      return "int8";
+    case GR_INT32:
+      return "int32";
+    case GR_INT64:
+      return "int64";
+    case GR_UINT8:
+      return "uint8";
+    case GR_FLOAT16:
+      return "float16";
+    case GR_FLOAT32:
+      return "float32";
+    case GR_FLOAT64:
+      return "float64";
+    case GR_BFLOAT16:
+      return "bfloat16";
+    case GR_BOOL:
+      return "bool";
     default:
       return "dtype(" + std::to_string(dtype / 256) + "," + std::to_string(dtype % 256) + ")";
   }

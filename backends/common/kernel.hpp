@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel, NodeSpec and KernelTable: what a backend in host memory says about its operators.
 //
-// A family file adds entries (claim + maker) to a table; host_backend.cpp turns the table into the C
-// interface. Invariant: a kernel is immutable once made and depends on inputs, workspace and attributes
-// alone, so any stream may run it. It does no memory planning and knows nothing of streams.
+// A family file adds entries (claim + maker) to a table; host_backend.cpp turns the table into the
+// C interface. Invariant: a kernel is immutable once made and depends on inputs, workspace and
+// attributes alone, so any stream may run it. It does no memory planning and knows nothing of
+// streams.
 #pragma once
 
 #include <cstdint>

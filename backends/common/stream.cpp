@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream: a single-producer single-consumer ring of work, with positions as events.
 //
-// The pusher writes a slot, then advances queued_; the worker reads it, then advances done_. Invariant:
-// a slot and its pointers are reused only after done_ has passed them.
+// The pusher writes a slot, then advances queued_; the worker reads it, then advances done_.
+// Invariant: a slot and its pointers are reused only after done_ has passed them.
 #include "backends/common/stream.hpp"
 
 #include <cstring>
@@ -11,9 +11,6 @@
 
 namespace gradrack::host {
 namespace {
-
-// About 20 us before a thread sleeps: longer than the gap between two launches, too short to burn.
-constexpr int kSpins = 400;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -31,7 +28,7 @@ void Progress::advance(uint64_t value) {
 }
 
 void Progress::wait(uint64_t target) {
-  for (int spin = 0; spin < kSpins; ++spin) {
+  for (int spin = 0; spin < spins_; ++spin) {
     if (value() >= target) return;
     relax();
   }
@@ -72,7 +69,8 @@ void Stream::end_push() {
 
 DLTensor** Stream::take_pointers(uint64_t count, Work* work) {
   uint64_t start = pointers_used_;
-  if (start % kPointers + count > kPointers) start += kPointers - start % kPointers;  // no split runs
+  if (start % kPointers + count > kPointers)
+    start += kPointers - start % kPointers;  // no split runs
   const uint64_t end = start + count;
   // Wait piece by piece until the worker has freed enough; freed pointers precede done_.
   while (end > pointers_freed_.load(std::memory_order_acquire) + kPointers) {
@@ -172,7 +170,8 @@ int32_t run_guarded(const Kernel& kernel, const DLTensor* const* in, DLTensor* c
   } catch (const std::exception& e) {
     return gr_fail(err, GR_INTERNAL, "kernel", e.what());
   } catch (...) {
-    return gr_fail(err, GR_INTERNAL, "kernel", "a kernel threw something that is no std::exception");
+    return gr_fail(err, GR_INTERNAL, "kernel",
+                   "a kernel threw something that is no std::exception");
   }
 }
 

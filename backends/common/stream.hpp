@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream and Event: an in-order queue of work in host memory, inline or on its own thread.
 //
-// host_backend.cpp queues kernel runs, copies and waits here. An event is a position in a stream, so
-// recording one costs nothing. Invariant: pushing allocates nothing and takes no lock unless a thread
-// has to be woken; it blocks only when the queue is full. One thread pushes at a time (role exec).
+// host_backend.cpp queues kernel runs, copies and waits here. An event is a position in a stream,
+// so recording one costs nothing. Invariant: pushing allocates nothing and takes no lock unless a
+// thread has to be woken; it blocks only when the queue is full. One thread pushes at a time (role
+// exec).
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,8 @@ namespace gradrack::host {
 /// A counter that only grows and that threads can wait for.
 class Progress {
  public:
+  /// `spins`: how long wait() polls before it sleeps; the default is about 20 us.
+  explicit Progress(int spins = 1000) : spins_(spins) {}
   uint64_t value() const { return value_.load(std::memory_order_acquire); }
   /// Sets the counter and wakes who waits. One thread at a time.
   void advance(uint64_t value);
@@ -28,6 +31,7 @@ class Progress {
   void wait(uint64_t target);
 
  private:
+  const int spins_;
   std::atomic<uint64_t> value_{0};
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;
@@ -85,8 +89,8 @@ class Stream {
   static constexpr uint64_t kPointers = 1 << 14;  // pointers of queued runs
   std::vector<Work> queue_;
   std::vector<DLTensor*> pointers_;
-  uint64_t pointers_used_ = 0;                // pusher's
-  std::atomic<uint64_t> pointers_freed_{0};   // worker's
+  uint64_t pointers_used_ = 0;               // pusher's
+  std::atomic<uint64_t> pointers_freed_{0};  // worker's
   Progress queued_;
   Progress done_;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed access to dense tensors, and walks over strided and broadcast index spaces.
 //
-// Used by the kernel families of backends in host memory. Invariant: tensors are dense and row-major, so
-// a shape alone says where an element is. These walks are plain; a fast backend adds its own loops.
+// Used by the kernel families of backends in host memory. Invariant: tensors are dense and
+// row-major, so a shape alone says where an element is. These walks are plain; a fast backend adds
+// its own loops.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ inline Dims row_major_strides(const Dims& dims) {
   return strides;
 }
 
-/// Strides that read a tensor of shape `from` as if broadcast to `to` (ONNX rules: aligned at the last
-/// dim; a dim of 1 repeats, with stride 0). `from` must be broadcastable to `to`.
+/// Strides that read a tensor of shape `from` as if broadcast to `to` (ONNX rules: aligned at the
+/// last dim; a dim of 1 repeats, with stride 0). `from` must be broadcastable to `to`.
 inline Dims broadcast_strides(const Dims& from, const Dims& to) {
   const Dims dense = row_major_strides(from);
   Dims strides(to.size(), 0);
@@ -87,9 +88,14 @@ class Walk {
 template <class Body>
 bool dispatch_real(gr_dtype_t dtype, Body body) {
   switch (dtype) {
-    case GR_FLOAT32: body(float{}); return true;
-    case GR_FLOAT64: body(double{}); return true;
-    default: return false;
+    case GR_FLOAT32:
+      body(float{});
+      return true;
+    case GR_FLOAT64:
+      body(double{});
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -97,12 +103,23 @@ bool dispatch_real(gr_dtype_t dtype, Body body) {
 template <class Body>
 bool dispatch_any(gr_dtype_t dtype, Body body) {
   switch (dtype) {
-    case GR_INT8: body(int8_t{}); return true;
-    case GR_UINT8: body(uint8_t{}); return true;
-    case GR_INT32: body(int32_t{}); return true;
-    case GR_INT64: body(int64_t{}); return true;
-    case GR_BOOL: body(bool{}); return true;
-    default: return dispatch_real(dtype, body);
+    case GR_INT8:
+      body(int8_t{});
+      return true;
+    case GR_UINT8:
+      body(uint8_t{});
+      return true;
+    case GR_INT32:
+      body(int32_t{});
+      return true;
+    case GR_INT64:
+      body(int64_t{});
+      return true;
+    case GR_BOOL:
+      body(bool{});
+      return true;
+    default:
+      return dispatch_real(dtype, body);
   }
 }
 

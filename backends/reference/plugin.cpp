@@ -20,9 +20,17 @@ int32_t create(const gr_host_t*, const gr_options_t*, void* instance, gr_error_t
 }
 
 const gr_factory_t reference_factory = {
-    sizeof(gr_factory_t), 0, "backend", "reference", "1.0.0",
+    sizeof(gr_factory_t),
+    0,
+    "backend",
+    "reference",
+    "1.0.0",
     "Plain loops with wide accumulation: runs every operator, slowly; the oracle of the tests.",
-    nullptr, 0, 0, nullptr, create};
+    nullptr,
+    0,
+    0,
+    nullptr,
+    create};
 
 }  // namespace
 

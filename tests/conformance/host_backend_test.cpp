@@ -11,7 +11,8 @@ class SkipMiddle final : public host::Kernel {
  public:
   int in_place(int) const override { return 2; }
   int64_t workspace_bytes() const override { return 128; }
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t* err) const override {
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*,
+              gr_error_t* err) const override {
     if (in[1] != nullptr) return gr_fail(err, GR_INTERNAL, "SkipMiddle", "input 1 was left out");
     host::data<float>(out[0])[0] = host::data<float>(in[0])[0] - host::data<float>(in[2])[0];
     return GR_OK;
@@ -21,15 +22,17 @@ class SkipMiddle final : public host::Kernel {
 host::KernelTable table() {
   host::KernelTable t;
   reference::add_all_kernels(t);
-  t.add({"SkipMiddle", nullptr, [](const host::NodeSpec&) { return std::make_unique<SkipMiddle>(); }});
+  t.add({"SkipMiddle", nullptr,
+         [](const host::NodeSpec&) { return std::make_unique<SkipMiddle>(); }});
   return t;
 }
 
 gr_claim_t claim_one(HostRig& rig, const gr_node_view_t& node) {
   gr_claim_t claim = {};
   claim.struct_size = sizeof claim;
-  EXPECT_EQ(rig.backend.claim(rig.backend.self, &node, sizeof node, 1, &claim, sizeof claim, &rig.err),
-            GR_OK);
+  EXPECT_EQ(
+      rig.backend.claim(rig.backend.self, &node, sizeof node, 1, &claim, sizeof claim, &rig.err),
+      GR_OK);
   return claim;
 }
 
@@ -53,8 +56,8 @@ TEST(HostBackend, ClaimNamesTheDtypeInTheWay) {
 TEST(HostBackend, KernelSeesItsPortsWhenOneIsLeftOut) {
   HostRig rig(table(), false);
   OwnedTensor<float> a(GR_FLOAT32, {1}, {5}), c(GR_FLOAT32, {1}, {3}), y(GR_FLOAT32, {1}, {0});
-  const std::vector<gr_value_type_t> ports = {a.type(4), {GR_NO_VALUE, 0, 0, 0, nullptr, nullptr},
-                                              c.type(9)};
+  const std::vector<gr_value_type_t> ports = {
+      a.type(4), {GR_NO_VALUE, 0, 0, 0, nullptr, nullptr}, c.type(9)};
   const std::vector<gr_value_type_t> outputs = {y.type(12)};
   const std::vector<gr_value_type_t> border = {a.type(4), c.type(9)};
   gr_node_view_t node = HostRig::view("SkipMiddle", ports, outputs);
@@ -84,7 +87,8 @@ TEST(HostBackend, PrepareRefusesWhatItDidNotClaim) {
   gr_kernel_t* kernel = nullptr;
   gr_kernel_info_t info = {};
   info.struct_size = sizeof info;
-  EXPECT_EQ(rig.backend.prepare(rig.backend.self, &group, &kernel, &info, &rig.err), GR_UNSUPPORTED);
+  EXPECT_EQ(rig.backend.prepare(rig.backend.self, &group, &kernel, &info, &rig.err),
+            GR_UNSUPPORTED);
   EXPECT_STREQ(rig.err.field, "Frobnicate");
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HostRig: a backend in host memory made from a table of kernels, held by its C interface alone.
 //
-// Tests of the frame use it, so that they see what the host would see. It owns the gr_backend_t; nodes
-// and tensors are the caller's.
+// Tests of the frame use it, so that they see what the host would see. It owns the gr_backend_t;
+// nodes and tensors are the caller's.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events of the host frame, inline and threaded: order, waits, errors that surface once.
+// Streams and events of the host frame, inline and threaded: order, waits, errors that surface
+// once.
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention is made of beside products and softmax: RotaryEmbedding, gradrack.CausalMask,
+// Trilu; and gradrack.Dropout. All on float32.
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "backends/common/tensor_access.hpp"
+#include "backends/cpu/index_check.hpp"
+#include "backends/cpu/kernels.hpp"
+#include "backends/cpu/loop_plan.hpp"
+#include "gradrack/philox.h"
+
+namespace gradrack::cpu {
+namespace {
+
+using host::Kernel;
+using host::NodeSpec;
+
+/// Pairs (a, b) become (a cos - b sin, a sin + b cos), with angles by position.
+class RotaryKernel final : public Kernel {
+ public:
+  RotaryKernel(const NodeSpec& node, const Context& context) : context_(context) {
+    const host::Dims& x = node.inputs[0].dims;
+    packed_ = x.size() == 3;
+    batch_ = x[0];
+    length_ = packed_ ? x[1] : x[2];
+    heads_ = packed_ ? node.get_int("num_heads") : x[1];
+    size_ = packed_ ? x[2] / heads_ : x[3];
+    const int64_t rotated = node.get_int("rotary_embedding_dim");
+    half_ = (rotated == 0 ? size_ : rotated) / 2;
+    interleaved_ = node.get_int("interleaved") != 0;
+    by_position_ = node.has_input(3);
+    positions_ = by_position_ ? node.inputs[1].dims[0] : 0;
+    cache_batch_ = by_position_ || node.inputs[1].dims[0] == 1 ? 0 : length_ * half_;
+  }
+  int in_place(int) const override { return 0; }
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*,
+              gr_error_t* err) const override {
+    const Indices positions(by_position_ ? in[3] : in[0], by_position_ ? GR_INT64 : 0);
+    if (by_position_ && !positions.check(batch_ * length_, positions_, "RotaryEmbedding", err)) {
+      return err->code;
+    }
+    const float* x = host::data<float>(in[0]);
+    const float *cos = host::data<float>(in[1]), *sin = host::data<float>(in[2]);
+    float* y = host::data<float>(out[0]);
+    const int64_t grain = std::max<int64_t>(1, kPlainGrain / std::max<int64_t>(1, size_));
+    context_.pool.parallel(batch_ * heads_ * length_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t b = 0, t = 0;
+        place(row, &b, &t);
+        const int64_t angle = by_position_ ? positions.at(b * length_ + t, positions_) * half_
+                                           : b * cache_batch_ + t * half_;
+        rotate(x + row * size_, cos + angle, sin + angle, y + row * size_);
+      }
+    });
+    return GR_OK;
+  }
+
+ private:
+  /// Batch and time of a row of `size_` features, in the order of memory.
+  void place(int64_t row, int64_t* b, int64_t* t) const {
+    *b = row / (heads_ * length_);
+    *t = packed_ ? row / heads_ % length_ : row % length_;
+  }
+  void rotate(const float* x, const float* cos, const float* sin, float* y) const {
+    const int64_t step = interleaved_ ? 2 : 1, gap = interleaved_ ? 1 : half_;
+    for (int64_t k = 0; k < half_; ++k) {
+      const float a = x[k * step], b = x[k * step + gap];
+      y[k * step] = a * cos[k] - b * sin[k];
+      y[k * step + gap] = a * sin[k] + b * cos[k];
+    }
+    if (y == x) return;
+    for (int64_t k = 2 * half_; k < size_; ++k) y[k] = x[k];
+  }
+
+  const Context& context_;
+  bool packed_, interleaved_, by_position_;
+  int64_t batch_, length_, heads_, size_, half_, positions_, cache_batch_;
+};
+
+/// Keeps one side of a diagonal of [..., T, S]; the other side gets one number.
+class TriangleKernel final : public Kernel {
+ public:
+  TriangleKernel(const NodeSpec& node, const Context& context, bool upper, int64_t diagonal,
+                 float other)
+      : context_(context), upper_(upper), diagonal_(diagonal), other_(other) {
+    const host::Dims& dims = node.inputs[0].dims;
+    columns_ = dims.back();
+    rows_ = dims[dims.size() - 2];
+    total_rows_ = host::product(dims, 0, dims.size() - 1);
+  }
+  int in_place(int) const override { return 0; }
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    const float* x = host::data<float>(in[0]);
+    float* y = host::data<float>(out[0]);
+    const int64_t n = columns_;
+    const int64_t grain = std::max<int64_t>(1, kPlainGrain / std::max<int64_t>(1, n));
+    context_.pool.parallel(total_rows_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        // Lower keeps columns up to t + k, upper those from t + k on.
+        const int64_t t = row % rows_;
+        const int64_t cut = std::clamp<int64_t>(t + diagonal_ + (upper_ ? 0 : 1), 0, n);
+        const int64_t first = upper_ ? cut : 0, last = upper_ ? n : cut;
+        const float* from = x + row * n;
+        float* to = y + row * n;
+        if (from != to) {
+          std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(float));
+        }
+        for (int64_t j = 0; j < first; ++j) to[j] = other_;
+        for (int64_t j = last; j < n; ++j) to[j] = other_;
+      }
+    });
+    return GR_OK;
+  }
+
+ private:
+  const Context& context_;
+  bool upper_;
+  int64_t diagonal_;
+  float other_;
+  int64_t rows_ = 0, columns_ = 0, total_rows_ = 0;
+};
+
+/// data, rng [seed, step, microbatch] -> mask ? data / (1 - ratio) : 0, and the mask.
+class DropoutKernel final : public Kernel {
+ public:
+  DropoutKernel(const NodeSpec& node, const Context& context)
+      : context_(context),
+        count_(node.inputs[0].count),
+        ratio_(node.get_float("ratio")),
+        stream_(static_cast<uint32_t>(node.get_int("stream"))),
+        mask_(node.has_output(1)) {}
+  int in_place(int output) const override { return output == 0 ? 0 : -1; }
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    const float* x = host::data<float>(in[0]);
+    const auto* rng = host::data<int64_t>(in[1]);
+    float* y = host::data<float>(out[0]);
+    uint8_t* mask = mask_ ? host::data<uint8_t>(out[1]) : nullptr;
+    const auto scale = static_cast<float>(1.0 / (1.0 - ratio_));
+    context_.pool.parallel((count_ + 3) / 4, 2048, [&](int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group) {
+        const uint32_t counter[4] = {static_cast<uint32_t>(group), stream_,
+                                     static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
+        uint32_t numbers[4];
+        gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
+        const int64_t last = std::min<int64_t>(4, count_ - group * 4);
+        for (int64_t lane = 0; lane < last; ++lane) {
+          const int64_t i = group * 4 + lane;
+          const bool keep = gr_uniform24(numbers[lane]) >= ratio_;
+          y[i] = keep ? x[i] * scale : 0.0f;
+          if (mask != nullptr) mask[i] = keep;
+        }
+      }
+    });
+    return GR_OK;
+  }
+
+ private:
+  const Context& context_;
+  int64_t count_;
+  double ratio_;
+  uint32_t stream_;
+  bool mask_;
+};
+
+std::string claim_rotary(const NodeSpec& node) {
+  std::string reason = claim_float32(node);
+  if (reason.empty() && node.has_input(3) && node.inputs[3].dtype != GR_INT64) {
+    reason = "position_ids are " + host::dtype_text(node.inputs[3].dtype);
+  }
+  return reason;
+}
+
+std::string claim_trilu(const NodeSpec& node) {
+  std::vector<int64_t> k;
+  if (node.has_input(1) && !node.known_ints(1, &k)) return "k is not a constant";
+  return claim_float32(node);
+}
+
+}  // namespace
+
+void add_attention_kernels(host::KernelTable& table, const Context& context) {
+  table.add({"RotaryEmbedding", claim_rotary, [&context](const NodeSpec& node) {
+               return std::make_unique<RotaryKernel>(node, context);
+             }});
+  table.add({"gradrack.CausalMask", claim_float32, [&context](const NodeSpec& node) {
+               return std::make_unique<TriangleKernel>(node, context, false, 0,
+                                                       -std::numeric_limits<float>::infinity());
+             }});
+  table.add({"Trilu", claim_trilu, [&context](const NodeSpec& node) {
+               std::vector<int64_t> k;
+               node.known_ints(1, &k);
+               return std::make_unique<TriangleKernel>(node, context, node.get_int("upper", 1) != 0,
+                                                       k.empty() ? 0 : k[0], 0.0f);
+             }});
+  table.add({"gradrack.Dropout", claim_float32, [&context](const NodeSpec& node) {
+               return std::make_unique<DropoutKernel>(node, context);
+             }});
+}
+
+}  // namespace gradrack::cpu

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators of two or three float32 inputs, broadcast: arithmetic, comparisons, Where,
+// and the gradients of activations.
+#include <memory>
+
+#include "backends/cpu/kernels.hpp"
+#include "backends/cpu/loop_plan.hpp"
+
+namespace gradrack::cpu {
+namespace {
+
+using host::Kernel;
+using host::NodeSpec;
+
+/// What the three kernels here share: a plan over the inputs' shapes.
+class BroadcastKernel : public Kernel {
+ public:
+  BroadcastKernel(const NodeSpec& node, const Context& context)
+      : context_(context),
+        plan_(node.outputs[0].dims, shapes(node)),
+        shared_(same_shape_input(node)) {}
+  int in_place(int) const override { return shared_; }
+
+ protected:
+  const Context& context_;
+  LoopPlan plan_;
+
+ private:
+  static std::vector<host::Dims> shapes(const NodeSpec& node) {
+    std::vector<host::Dims> all;
+    for (const host::TensorSpec& input : node.inputs) all.push_back(input.dims);
+    return all;
+  }
+  int shared_;
+};
+
+class BinaryKernel final : public BroadcastKernel {
+ public:
+  BinaryKernel(const NodeSpec& node, const Context& context, BinaryLoop loop, int64_t grain)
+      : BroadcastKernel(node, context),
+        loop_(loop),
+        alpha_(static_cast<float>(node.get_float("alpha", 1.0))),
+        grain_(grain) {}
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    const float* a = host::data<float>(in[0]);
+    const float* b = host::data<float>(in[1]);
+    float* y = host::data<float>(out[0]);
+    plan_.run(context_.pool, grain_, [&](const LoopPlan::Offsets& at, int64_t to, int64_t n) {
+      loop_(a + at[0], plan_.step(0), b + at[1], plan_.step(1), y + to, n, alpha_);
+    });
+    return GR_OK;
+  }
+
+ private:
+  BinaryLoop loop_;
+  float alpha_;
+  int64_t grain_;
+};
+
+class CompareKernel final : public BroadcastKernel {
+ public:
+  CompareKernel(const NodeSpec& node, const Context& context, CompareLoop loop)
+      : BroadcastKernel(node, context), loop_(loop) {}
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    const float* a = host::data<float>(in[0]);
+    const float* b = host::data<float>(in[1]);
+    auto* y = host::data<uint8_t>(out[0]);
+    plan_.run(context_.pool, kPlainGrain, [&](const LoopPlan::Offsets& at, int64_t to, int64_t n) {
+      loop_(a + at[0], plan_.step(0), b + at[1], plan_.step(1), y + to, n);
+    });
+    return GR_OK;
+  }
+
+ private:
+  CompareLoop loop_;
+};
+
+class WhereKernel final : public BroadcastKernel {
+ public:
+  using BroadcastKernel::BroadcastKernel;
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    const auto* c = host::data<uint8_t>(in[0]);
+    const float* a = host::data<float>(in[1]);
+    const float* b = host::data<float>(in[2]);
+    float* y = host::data<float>(out[0]);
+    plan_.run(context_.pool, kPlainGrain, [&](const LoopPlan::Offsets& at, int64_t to, int64_t n) {
+      context_.loops.select(c + at[0], plan_.step(0), a + at[1], plan_.step(1), b + at[2],
+                            plan_.step(2), y + to, n);
+    });
+    return GR_OK;
+  }
+};
+
+std::string claim_two(const NodeSpec& node) {
+  if (node.inputs.size() != 2) return std::to_string(node.inputs.size()) + " inputs, 2 are known";
+  // A comparison's output is bool; its inputs decide.
+  for (const host::TensorSpec& input : node.inputs) {
+    if (input.dtype != GR_FLOAT32) return "an input is " + host::dtype_text(input.dtype);
+  }
+  return {};
+}
+
+std::string claim_where(const NodeSpec& node) {
+  const gr_dtype_t dtype = node.inputs[1].dtype;
+  return dtype == GR_FLOAT32 ? std::string() : "X is " + host::dtype_text(dtype);
+}
+
+}  // namespace
+
+void add_binary_kernels(host::KernelTable& table, const Context& context) {
+  struct Row {
+    const char* op;
+    Binary which;
+    int64_t grain;
+  };
+  const Row rows[] = {{"Add", Binary::kAdd, kPlainGrain},
+                      {"Sub", Binary::kSub, kPlainGrain},
+                      {"Mul", Binary::kMul, kPlainGrain},
+                      {"Div", Binary::kDiv, kPlainGrain},
+                      {"Max", Binary::kMax, kPlainGrain},
+                      {"Min", Binary::kMin, kPlainGrain},
+                      {"gradrack.SwishGrad", Binary::kSwishGrad, kFunctionGrain}};
+  const auto make = [&context](const NodeSpec& node, Binary which, int64_t grain) {
+    const BinaryLoop loop = context.loops.binary[static_cast<int>(which)];
+    return std::make_unique<BinaryKernel>(node, context, loop, grain);
+  };
+  for (const Row& row : rows) {
+    table.add({row.op, claim_two,
+               [make, row](const NodeSpec& node) { return make(node, row.which, row.grain); }});
+  }
+  table.add({"gradrack.GeluGrad", claim_two, [make](const NodeSpec& node) {
+               const bool tanh = node.get_string("approximate") == "tanh";
+               return make(node, tanh ? Binary::kGeluTanhGrad : Binary::kGeluGrad, kFunctionGrain);
+             }});
+  const std::pair<const char*, Compare> comparisons[] = {
+      {"Equal", Compare::kEqual},
+      {"Less", Compare::kLess},
+      {"LessOrEqual", Compare::kLessOrEqual},
+      {"Greater", Compare::kGreater},
+      {"GreaterOrEqual", Compare::kGreaterOrEqual}};
+  for (const auto& [op, which] : comparisons) {
+    const CompareLoop loop = context.loops.compare[static_cast<int>(which)];
+    table.add({op, claim_two, [&context, loop](const NodeSpec& node) {
+                 return std::make_unique<CompareKernel>(node, context, loop);
+               }});
+  }
+  table.add({"Where", claim_where, [&context](const NodeSpec& node) {
+               return std::make_unique<WhereKernel>(node, context);
+             }});
+}
+
+}  // namespace gradrack::cpu

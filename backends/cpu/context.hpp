@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Context: what the kernels of one cpu backend share: the pool and the table of hot loops.
+//
+// Made by plugin.cpp, alive as long as the backend; kernels hold a reference.
+#pragma once
+
+#include "backends/cpu/pool.hpp"
+#include "backends/cpu/simd.hpp"
+
+namespace gradrack::cpu {
+
+struct Context {
+  explicit Context(int threads) : pool(threads), loops(simd()) {}
+  mutable Pool pool;
+  const Simd& loops;
+};
+
+}  // namespace gradrack::cpu

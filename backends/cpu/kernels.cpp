@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the families of the cpu backend. Order matters where two families know one operator:
+// float32 loops stand before the generic ones.
+#include "backends/cpu/kernels.hpp"
+
+namespace gradrack::cpu {
+
+void add_all_kernels(host::KernelTable& table, const Context& context) {
+  add_unary_kernels(table, context);
+  add_binary_kernels(table, context);
+  add_generic_kernels(table, context);
+  add_matmul_kernels(table, context);
+  add_softmax_kernels(table, context);
+  add_norm_kernels(table, context);
+  add_reduce_kernels(table, context);
+  add_move_kernels(table, context);
+  add_slice_kernels(table, context);
+  add_index_kernels(table, context);
+  add_loss_kernels(table, context);
+  add_update_kernels(table, context);
+  add_attention_kernels(table, context);
+  add_conv_kernels(table, context);
+  add_pool_kernels(table, context);
+  add_batch_norm_kernels(table, context);
+}
+
+std::string claim_float32(const host::NodeSpec& node) {
+  return host::refuse_reals_except(node, {GR_FLOAT32});
+}
+
+}  // namespace gradrack::cpu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of the cpu backend: one file each, one function each.
+//
+// float32 is fast; float64, integers and bools are there where a training step needs them (scalars
+// of the optimizer, tokens, masks). Whatever is not claimed is run by the next backend of the
+// chain. To add a family, add a line here, in kernels.cpp and in CMakeLists.txt.
+#pragma once
+
+#include <string>
+
+#include "backends/common/kernel.hpp"
+#include "backends/cpu/context.hpp"
+
+namespace gradrack::cpu {
+
+void add_unary_kernels(host::KernelTable& table, const Context& context);    // unary.cpp
+void add_binary_kernels(host::KernelTable& table, const Context& context);   // binary.cpp
+void add_generic_kernels(host::KernelTable& table, const Context& context);  // generic.cpp
+void add_matmul_kernels(host::KernelTable& table, const Context& context);   // matmul.cpp
+void add_softmax_kernels(host::KernelTable& table, const Context& context);  // softmax.cpp
+void add_norm_kernels(host::KernelTable& table, const Context& context);     // norm.cpp
+void add_reduce_kernels(host::KernelTable& table, const Context& context);   // reduce.cpp
+void add_move_kernels(host::KernelTable& table, const Context& context);     // move.cpp
+void add_slice_kernels(host::KernelTable& table, const Context& context);    // slice.cpp
+void add_index_kernels(host::KernelTable& table, const Context& context);    // index.cpp
+
+void add_loss_kernels(host::KernelTable& table, const Context& context);        // loss.cpp
+void add_update_kernels(host::KernelTable& table, const Context& context);      // update.cpp
+void add_attention_kernels(host::KernelTable& table, const Context& context);   // attention.cpp
+void add_conv_kernels(host::KernelTable& table, const Context& context);        // conv.cpp
+void add_pool_kernels(host::KernelTable& table, const Context& context);        // pooling.cpp
+void add_batch_norm_kernels(host::KernelTable& table, const Context& context);  // batch_norm.cpp
+
+/// All of the above.
+void add_all_kernels(host::KernelTable& table, const Context& context);
+
+/// Claim of kernels that know float32 alone: every floating input and output must be it.
+std::string claim_float32(const host::NodeSpec& node);
+
+}  // namespace gradrack::cpu

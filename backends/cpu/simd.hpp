@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simd: the hot loops on float32, one table an instruction set, chosen once when the backend is
+// made.
+//
+// Kernels call through simd(); simd_<set>.cpp fill the tables from the same source. Invariant: a
+// loop knows nothing of threads or shapes; its result for one element does not depend on how a
+// range is cut, and its sums have a fixed order.
+#pragma once
+
+#include <cstdint>
+
+namespace gradrack::cpu {
+
+enum class Unary {
+  kNeg,
+  kAbs,
+  kSqrt,
+  kExp,
+  kLog,
+  kErf,
+  kTanh,
+  kSigmoid,
+  kRelu,
+  kSign,
+  kFloor,
+  kGelu,
+  kGeluTanh,
+  kSwish,      // alpha
+  kLeakyRelu,  // alpha
+  kSoftplus,
+  kReciprocal,
+  kCount
+};
+enum class Binary {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMax,
+  kMin,
+  kGeluGrad,  // of (gy, x), as the two below
+  kGeluTanhGrad,
+  kSwishGrad,  // alpha
+  kCount
+};
+enum class Compare { kEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kCount };
+
+/// A step is 1, or 0 where one number stands for all.
+using UnaryLoop = void (*)(const float* x, float* y, int64_t n, float alpha);
+using BinaryLoop = void (*)(const float* a, int64_t a_step, const float* b, int64_t b_step,
+                            float* y, int64_t n, float alpha);
+using CompareLoop = void (*)(const float* a, int64_t a_step, const float* b, int64_t b_step,
+                             uint8_t* y, int64_t n);
+
+/// One row of a normalisation; scale and bias may be null. `center` false: RMS.
+struct RowNorm {
+  double epsilon;
+  bool center;
+};
+struct RowStatistics {
+  double mean;
+  double inverse;  // 1/sqrt(variance + epsilon)
+};
+
+/// The constants of one AdamW step, in double where they come from scalars.
+struct AdamStep {
+  float beta1, beta2, one_minus_beta1, one_minus_beta2;
+  float decay;         // 1 - lr * weight_decay
+  float step_size;     // lr / (1 - beta1^t)
+  float root_inverse;  // 1 / sqrt(1 - beta2^t)
+  float epsilon;
+};
+
+struct Simd {
+  const char* name;
+  UnaryLoop unary[static_cast<int>(Unary::kCount)];
+  BinaryLoop binary[static_cast<int>(Binary::kCount)];
+  CompareLoop compare[static_cast<int>(Compare::kCount)];
+  void (*select)(const uint8_t* c, int64_t c_step, const float* a, int64_t a_step, const float* b,
+                 int64_t b_step, float* y, int64_t n);
+  /// y += alpha * x.
+  void (*add_scaled)(const float* x, float alpha, float* y, int64_t n);
+
+  // Sums in double, in a fixed order.
+  double (*sum)(const float* x, int64_t n);
+  double (*sum_squares)(const float* x, int64_t n);
+  double (*dot)(const float* a, const float* b, int64_t n);
+  /// NaN when a NaN is there; -infinity when n is 0.
+  float (*max)(const float* x, int64_t n);
+  void (*add_to_columns)(const float* x, double* sums, int64_t n);
+  void (*max_of_columns)(const float* x, float* y, int64_t n);
+
+  // One row each.
+  void (*softmax)(const float* x, float* y, int64_t n);
+  void (*log_softmax)(const float* x, float* y, int64_t n);
+  void (*softmax_grad)(const float* gy, const float* y, float* gx, int64_t n);
+  void (*log_softmax_grad)(const float* gy, const float* y, float* gx, int64_t n);
+  /// max + log(sum(exp(x - max))).
+  double (*log_sum_exp)(const float* x, int64_t n);
+  /// y = exp(x - shift) * scale.
+  void (*exp_shifted)(const float* x, double shift, float scale, float* y, int64_t n);
+  RowStatistics (*statistics)(const float* x, int64_t n, RowNorm norm);
+  void (*norm)(const float* x, RowStatistics s, const float* scale, const float* bias, float* y,
+               int64_t n);
+  void (*norm_grad)(const float* gy, const float* x, RowStatistics s, const float* scale,
+                    bool center, float* gx, int64_t n);
+  /// sums += gy * (x - mean) * inverse.
+  void (*norm_scale_grad)(const float* gy, const float* x, RowStatistics s, double* sums,
+                          int64_t n);
+
+  /// Writes the new parameter and moments; outputs may be the inputs' memory.
+  void (*adamw)(const AdamStep& step, const float* p, const float* g, const float* m,
+                const float* v, float* p_out, float* m_out, float* v_out, int64_t n);
+};
+
+/// The best table for this processor. [any]
+const Simd& simd();
+
+// The tables, where compiled; null otherwise. For tests and for the choice in simd_select.cpp.
+const Simd* simd_base();
+const Simd* simd_avx2();
+const Simd* simd_avx512();
+
+}  // namespace gradrack::cpu

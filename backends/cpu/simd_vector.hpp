@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// F, I, D: vectors as wide as the instruction set this file is compiled for, and loops over them.
+//
+// Included by the three simd_<set>.cpp alone, each compiled with its own -m flags. Invariant:
+// everything here has internal linkage and uses no library inline function, so the linker can never
+// put code for one instruction set where another was asked for. Elements of a tail run through the
+// same arithmetic as all others: a value does not depend on where a loop was cut.
+#pragma once
+
+#include <cstdint>
+
+namespace gradrack::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+typedef float F __attribute__((vector_size(kLanes * 4)));
+typedef int32_t I __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t U __attribute__((vector_size(kLanes * 4)));
+typedef float Half __attribute__((vector_size(kLanes * 2)));
+typedef double D __attribute__((vector_size(kLanes * 4)));  // kLanes / 2 of them
+constexpr int kWide = kLanes / 2;
+
+inline F load(const float* p) {
+  F v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
+/// The first `n` lanes; the others are `fill`.
+inline F load_part(const float* p, int64_t n, float fill = 0.0f) {
+  F v = fill - F{};
+  __builtin_memcpy(&v, p, static_cast<uint64_t>(n) * sizeof(float));
+  return v;
+}
+inline void store_part(float* p, F v, int64_t n) {
+  __builtin_memcpy(p, &v, static_cast<uint64_t>(n) * sizeof(float));
+}
+inline F splat(float x) { return x - F{}; }
+inline D splat_wide(double x) { return x - D{}; }
+inline I as_int(F v) {
+  I i;
+  __builtin_memcpy(&i, &v, sizeof i);
+  return i;
+}
+inline F as_float(I i) {
+  F v;
+  __builtin_memcpy(&v, &i, sizeof v);
+  return v;
+}
+inline D widen_low(F v) {
+  Half h;
+  __builtin_memcpy(&h, &v, sizeof h);
+  return __builtin_convertvector(h, D);
+}
+inline D widen_high(F v) {
+  Half h;
+  __builtin_memcpy(&h, reinterpret_cast<const char*>(&v) + sizeof h, sizeof h);
+  return __builtin_convertvector(h, D);
+}
+inline F narrow(D low, D high) {
+  const Half a = __builtin_convertvector(low, Half), b = __builtin_convertvector(high, Half);
+  F v;
+  __builtin_memcpy(&v, &a, sizeof a);
+  __builtin_memcpy(reinterpret_cast<char*>(&v) + sizeof a, &b, sizeof b);
+  return v;
+}
+inline double lane_sum(D v) {
+  double sum = v[0];
+  for (int k = 1; k < kWide; ++k) sum += v[k];
+  return sum;
+}
+
+/// y[i] = f(x[i]).
+template <class Function>
+inline void map1(const float* x, float* y, int64_t n, Function f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(y + i, f(load(x + i)));
+  if (i < n) store_part(y + i, f(load_part(x + i, n - i)), n - i);
+}
+
+/// y[i] = f(a[i], b[i]); a step of 0 repeats one number.
+template <class Function>
+inline void map2(const float* a, int64_t a_step, const float* b, int64_t b_step, float* y,
+                 int64_t n, Function f) {
+  int64_t i = 0;
+  if (a_step != 0 && b_step != 0) {
+    for (; i + kLanes <= n; i += kLanes) store(y + i, f(load(a + i), load(b + i)));
+    if (i < n) {
+      store_part(y + i, f(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
+    }
+  } else if (a_step != 0) {
+    const F vb = splat(*b);
+    for (; i + kLanes <= n; i += kLanes) store(y + i, f(load(a + i), vb));
+    if (i < n) store_part(y + i, f(load_part(a + i, n - i), vb), n - i);
+  } else if (b_step != 0) {
+    const F va = splat(*a);
+    for (; i + kLanes <= n; i += kLanes) store(y + i, f(va, load(b + i)));
+    if (i < n) store_part(y + i, f(va, load_part(b + i, n - i)), n - i);
+  } else {
+    const F v = f(splat(*a), splat(*b));
+    for (; i < n; ++i) y[i] = v[0];
+  }
+}
+
+/// Sum over i of f(i-th vectors), in double and in a fixed order. `f(load)` gets a loader: load(p)
+/// is the vector at p + i, padded with 0 in the tail, where f must give 0 for zeros.
+template <class Function>
+inline double sum_wide(int64_t n, Function f) {
+  D low = {}, high = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F v = f([i](const float* p) { return load(p + i); });
+    low += widen_low(v);
+    high += widen_high(v);
+  }
+  if (i < n) {
+    const F v = f([i, n](const float* p) { return load_part(p + i, n - i); });
+    low += widen_low(v);
+    high += widen_high(v);
+  }
+  return lane_sum(low + high);
+}
+
+}  // namespace
+}  // namespace gradrack::cpu

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu against reference, operator by operator: the cases of op_cases.cpp, one table of tolerances.
+//
+// GRADRACK_TEST_SEED repeats a run with the seed that a failure printed.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include "backends/cpu/kernels.hpp"
+#include "backends/reference/kernels.hpp"
+#include "tests/conformance/op_cases.hpp"
+
+namespace gradrack::conformance {
+namespace {
+
+/// Largest |cpu - reference| over the largest |reference| of a tensor, and at least this
+/// absolutely. Others than those named: 4e-7, about 3 roundings of float32.
+const std::map<std::string, double> kTolerance = {
+    {"gradrack.FusedMatMul", 2e-6},  // sums of K products in float32
+    {"Conv", 2e-6},
+    {"gradrack.ConvInputGrad", 2e-6},
+    {"gradrack.ConvWeightGrad", 2e-6},
+    {"gradrack.GatherGrad", 1e-6},  // sums in float32 in the order of indices
+    {"ScatterElements", 1e-6},
+    {"Pow", 1e-6},
+    {"gradrack.GeluGrad", 1e-6},  // differences of two near terms
+    {"gradrack.SwishGrad", 1e-6},
+    {"gradrack.AdamW", 1e-6},
+    {"gradrack.LayerNormalizationGrad", 1e-6},
+    {"gradrack.RMSNormalizationGrad", 1e-6},
+    {"gradrack.BatchNormalizationGrad", 1e-6},
+};
+
+double tolerance(const std::string& op) {
+  const auto found = kTolerance.find(op);
+  return found != kTolerance.end() ? found->second : 4e-7;
+}
+
+uint64_t seed() {
+  const char* wanted = std::getenv("GRADRACK_TEST_SEED");
+  static const uint64_t chosen =
+      wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : std::random_device()() % 1000000;
+  return chosen;
+}
+
+void compare(const OpCase& c, const OpAnswer& got, const OpAnswer& want) {
+  ASSERT_EQ(got.outputs.size(), want.outputs.size());
+  for (size_t k = 0; k < got.outputs.size(); ++k) {
+    const OpOutput &a = got.outputs[k], &b = want.outputs[k];
+    ASSERT_EQ(a.values.size(), b.values.size());
+    double scale = 1.0;
+    for (const double v : b.values) {
+      if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
+    }
+    const bool real = a.dtype == GR_FLOAT32 || a.dtype == GR_FLOAT64;
+    const double most = real ? tolerance(c.op) * scale : 0.0;
+    for (size_t i = 0; i < a.values.size(); ++i) {
+      const double x = a.values[i], y = b.values[i];
+      const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= most;
+      ASSERT_TRUE(same) << "output " << k << " element " << i << ": cpu " << x << ", reference "
+                        << y << ", allowed " << most;
+    }
+  }
+}
+
+class CpuReference : public ::testing::TestWithParam<OpCase> {
+ protected:
+  static host::KernelTable cpu_table(const cpu::Context& context) {
+    host::KernelTable table;
+    cpu::add_all_kernels(table, context);
+    return table;
+  }
+  static host::KernelTable reference_table() {
+    host::KernelTable table;
+    reference::add_all_kernels(table);
+    return table;
+  }
+};
+
+TEST_P(CpuReference, Agrees) {
+  const OpCase& c = GetParam();
+  SCOPED_TRACE(c.text() + " seed " + std::to_string(seed()));
+  static const cpu::Context one(1), three(3);
+  static const host::KernelTable table_one = cpu_table(one), table_three = cpu_table(three);
+  static const host::KernelTable oracle = reference_table();
+  const OpAnswer want = run_case(c, oracle, seed());
+  ASSERT_EQ(want.refused, "") << "reference claims everything";
+  ASSERT_EQ(want.error.code, GR_OK) << want.error.message;
+  for (const host::KernelTable* table : {&table_one, &table_three}) {
+    for (const bool in_place : {false, true}) {
+      const OpAnswer got = run_case(c, *table, seed(), in_place);
+      ASSERT_EQ(got.refused, "") << "cpu claims every case of this table";
+      ASSERT_EQ(got.error.code, GR_OK) << got.error.message;
+      compare(c, got, want);
+    }
+  }
+  // The same bits each time.
+  const OpAnswer first = run_case(c, table_three, seed()), again = run_case(c, table_three, seed());
+  for (size_t k = 0; k < first.outputs.size(); ++k) {
+    for (size_t i = 0; i < first.outputs[k].values.size(); ++i) {
+      const double x = first.outputs[k].values[i], y = again.outputs[k].values[i];
+      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "element " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Elementwise, CpuReference, ::testing::ValuesIn(elementwise_cases()));
+INSTANTIATE_TEST_SUITE_P(Moves, CpuReference, ::testing::ValuesIn(move_cases()));
+INSTANTIATE_TEST_SUITE_P(Products, CpuReference, ::testing::ValuesIn(product_cases()));
+INSTANTIATE_TEST_SUITE_P(Rows, CpuReference, ::testing::ValuesIn(row_cases()));
+INSTANTIATE_TEST_SUITE_P(Images, CpuReference, ::testing::ValuesIn(image_cases()));
+INSTANTIATE_TEST_SUITE_P(Steps, CpuReference, ::testing::ValuesIn(step_cases()));
+
+}  // namespace
+}  // namespace gradrack::conformance

@@ -20,6 +20,7 @@ void add_folder(const std::string& folder, const char* origin, std::vector<Searc
   std::error_code error;
   fs::path path = fs::weakly_canonical(fs::absolute(folder, error), error);
   if (error) path = folder;
+  if (path.has_relative_path() && path.filename().empty()) path = path.parent_path();  // "a/"
   const bool seen = std::any_of(out->begin(), out->end(), [&](const SearchFolder& known) {
     return known.path == path.string();
   });

@@ -134,12 +134,19 @@ Result<std::vector<ValueId>> Graph::add_node(const OpDef& op, std::vector<ValueI
     }
     return status.with_context(op.full_name() + "(" + got + ")");
   }
-  Node node{&op, std::move(inputs), {}, std::move(attrs), stage_, kind_};
   for (size_t k = 0; k < outputs; ++k) {
-    if (!inference.types()[k].has_value()) {
+    const std::optional<Type>& type = inference.types()[k];
+    if (!type.has_value()) {
       return internal_error(op.full_name() + ": its shape rule gave no type to output " +
                             std::to_string(k));
     }
+    if (type->shape.size() > GR_MAX_RANK) {
+      return invalid_argument(fmt::format("{}: output {} would have rank {}, the limit is {}",
+                                          op.full_name(), k, type->shape.size(), +GR_MAX_RANK));
+    }
+  }
+  Node node{&op, std::move(inputs), {}, std::move(attrs), stage_, kind_};
+  for (size_t k = 0; k < outputs; ++k) {
     Value value;
     value.type = *inference.types()[k];
     value.node = static_cast<int32_t>(nodes_.size());

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of built-in operators: one file each, one function each.
 //
-// To add an operator, add its entry to the family it belongs to. To add a family, add a line here and
-// in families.cpp.
+// To add an operator, add its entry to the family it belongs to. To add a family, add a line here
+// and in families.cpp.
 #pragma once
 
 #include "core/graph/op.hpp"
 
 namespace gradrack {
 
-Status add_unary_ops(OpRegistry& ops);        // unary.cpp: Neg, Exp, Tanh, Gelu, ...
-Status add_binary_ops(OpRegistry& ops);       // binary.cpp: Add, Mul, Pow, Min, comparisons, Where
-Status add_matmul_ops(OpRegistry& ops);       // matmul.cpp: MatMul, Gemm, FusedMatMul
-Status add_shape_ops(OpRegistry& ops);        // shape.cpp: Reshape, Transpose, Squeeze, Expand, ...
-Status add_slice_ops(OpRegistry& ops);        // slice.cpp: Slice, Pad, Concat, Split
-Status add_index_ops(OpRegistry& ops);        // index.cpp: Gather, GatherElements, ScatterElements
-Status add_reduce_ops(OpRegistry& ops);       // reduce.cpp: ReduceSum, ReduceMean, ReduceMax
-Status add_softmax_ops(OpRegistry& ops);      // softmax.cpp: Softmax, LogSoftmax and their gradients
-Status add_norm_ops(OpRegistry& ops);         // norm.cpp: LayerNormalization, RMSNormalization, Group
-Status add_batch_norm_ops(OpRegistry& ops);   // batch_norm.cpp
-Status add_conv_ops(OpRegistry& ops);         // conv.cpp: Conv and its two gradients
-Status add_pool_ops(OpRegistry& ops);         // pool.cpp: MaxPool, AveragePool, GlobalAveragePool
-Status add_attention_ops(OpRegistry& ops);    // attention.cpp: RotaryEmbedding, Attention
-Status add_loss_ops(OpRegistry& ops);         // loss.cpp: SoftmaxCrossEntropyLoss
-Status add_random_ops(OpRegistry& ops);       // random.cpp: Dropout
-Status add_update_ops(OpRegistry& ops);       // update.cpp: gradrack.AdamW, gradrack.SumSquares
+Status add_unary_ops(OpRegistry& ops);    // unary.cpp: Neg, Exp, Tanh, Gelu, ...
+Status add_binary_ops(OpRegistry& ops);   // binary.cpp: Add, Mul, Pow, Min, comparisons, Where
+Status add_matmul_ops(OpRegistry& ops);   // matmul.cpp: MatMul, Gemm, FusedMatMul
+Status add_shape_ops(OpRegistry& ops);    // shape.cpp: Reshape, Transpose, Squeeze, Expand, ...
+Status add_slice_ops(OpRegistry& ops);    // slice.cpp: Slice, Pad, Concat, Split
+Status add_index_ops(OpRegistry& ops);    // index.cpp: Gather, GatherElements, ScatterElements
+Status add_reduce_ops(OpRegistry& ops);   // reduce.cpp: ReduceSum, ReduceMean, ReduceMax
+Status add_softmax_ops(OpRegistry& ops);  // softmax.cpp: Softmax, LogSoftmax and their gradients
+Status add_norm_ops(OpRegistry& ops);     // norm.cpp: LayerNormalization, RMSNormalization, Group
+Status add_batch_norm_ops(OpRegistry& ops);  // batch_norm.cpp
+Status add_conv_ops(OpRegistry& ops);        // conv.cpp: Conv and its two gradients
+Status add_pool_ops(OpRegistry& ops);        // pool.cpp: MaxPool, AveragePool, GlobalAveragePool
+Status add_attention_ops(OpRegistry& ops);   // attention.cpp: RotaryEmbedding, Attention
+Status add_loss_ops(OpRegistry& ops);        // loss.cpp: SoftmaxCrossEntropyLoss
+Status add_random_ops(OpRegistry& ops);      // random.cpp: Dropout
+Status add_update_ops(OpRegistry& ops);      // update.cpp: gradrack.AdamW, gradrack.SumSquares
 
 /// All of the above.
 Status add_builtin_ops(OpRegistry& ops);

@@ -70,7 +70,11 @@ TEST(Autodiff, WeightReachedThroughAnotherNodeStaysAWeightGradient) {
   objective(graph, e.matmul(x, e.transpose(w, {1, 0})));
   auto grads = differentiate(graph, {w});
   ASSERT_TRUE(grads.ok()) << grads.status().message();
-  for (const Node& node : graph.nodes()) EXPECT_NE(node.kind, GR_KIND_INPUT_GRADIENT);
+  // The gradient of the product depends on the batch; what leads from there to w does not.
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "FusedMatMul" && node.op->name != "Transpose") continue;
+    EXPECT_NE(node.kind, GR_KIND_INPUT_GRADIENT) << node.op->name;
+  }
   EXPECT_EQ(graph.value(grads->of[0]).type, graph.value(graph.find_source("w")).type);
 }
 

@@ -66,6 +66,16 @@ TEST(Graph, ErrorShowsTheOperatorWithTheTypesItGot) {
   EXPECT_TRUE(rig.error_has("3 against 4")) << rig.last_error;
 }
 
+TEST(Graph, RankOverTheLimitIsRefused) {
+  ShapeRig rig;
+  const ValueId x = rig.x({1, 1, 1, 1, 1, 1, 1, 1});
+  rig.op("Reshape", {x, rig.ints({1, 1, 1, 1, 1, 1, 1, 1, 1})});
+  EXPECT_TRUE(rig.error_has("would have rank 9, the limit is 8")) << rig.last_error;
+  const ValueId row = rig.x({3});
+  rig.op("Expand", {row, rig.ints({1, 1, 1, 1, 1, 1, 1, 1, 3})});
+  EXPECT_TRUE(rig.error_has("the limit is 8")) << rig.last_error;
+}
+
 TEST(Graph, DefaultsOfAttributesAreFilledIn) {
   ShapeRig rig;
   rig.op("Gemm", {rig.x({2, 2}), rig.x({2, 2})});

@@ -24,7 +24,7 @@ std::vector<uint8_t> read_file(const std::string& path) {
     content.insert(content.end(), chunk, chunk + got);
   }
   gr::require(std::ferror(file.get()) == 0, GR_IO, "file", path, ": ", std::strerror(errno));
-  gr::require(!content.empty(), GR_INVALID_ARGUMENT, "file", path,
+  gr::require(!content.empty(), GR_OUT_OF_RANGE, "file", path,
               ": the text is empty: nothing can be learned from it");
   return content;
 }

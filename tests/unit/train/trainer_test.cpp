@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop in process: nothing is allocated per step, memory is what was announced, the bits
+// do not depend on how a step is cut into plans, a bad step changes nothing.
+#include "core/train/trainer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GRADRACK_COUNTS_ALLOCATIONS 0
+#else
+#define GRADRACK_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace {
+thread_local bool t_counting = false;   // NOLINT: read by malloc, which can reach nothing else
+thread_local int64_t t_allocations = 0; // NOLINT: as above
+}  // namespace
+
+#if GRADRACK_COUNTS_ALLOCATIONS
+// Stands in front of the C library's malloc for the whole process; counts this thread's calls.
+extern "C" {
+void* __libc_malloc(size_t bytes);              // NOLINT: the C library's own names
+void* __libc_calloc(size_t count, size_t bytes);  // NOLINT
+void* __libc_realloc(void* old, size_t bytes);    // NOLINT
+void* malloc(size_t bytes) {
+  if (t_counting) ++t_allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  if (t_counting) ++t_allocations;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+  if (t_counting) ++t_allocations;
+  return __libc_realloc(old, bytes);
+}
+}
+#endif
+
+namespace gradrack {
+namespace {
+
+/// A folder of its own for each test, removed at the end.
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              (std::string("gradrack_trainer_") + test->name() + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream text(folder_ / "text.txt");
+    for (int k = 0; k < 60; ++k) text << "the quick brown fox jumps over the lazy dog. ";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// A trainer of a tiny GPT with `sets` over the run file.
+  std::unique_ptr<Trainer> trainer(const std::vector<std::string>& sets) {
+    const std::string path = (folder_ / "run.yaml").string();
+    std::ofstream(path) << "run: {seed: 3, max_steps: 100, batch_size: 2, eval_batches: 2, output: "
+                        << (folder_ / "out").string() << "}\n"
+                        << "model: {plugin: gpt, layers: 1, heads: 2, dim: 16}\n"
+                        << "data: {plugin: text, block: 8, file: "
+                        << (folder_ / "text.txt").string() << "}\n"
+                        << "optimizer: {plugin: adamw, lr: 0.01}\n";
+    auto session = open_session({path, sets, {GRADRACK_PLUGIN_DIR}});
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    sessions_.push_back(std::move(*session));
+    auto made = Trainer::make(*sessions_.back());
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return made.ok() ? std::move(*made) : nullptr;
+  }
+
+  static std::vector<std::byte> parameters(Trainer& trainer) {
+    std::vector<std::byte> all;
+    for (const StoredTensor& tensor : trainer.programs().store().tensors()) {
+      if (tensor.source == Source::kAccumulator) continue;
+      std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes));
+      EXPECT_TRUE(trainer.programs().store().read(tensor.name, bytes).ok());
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    return all;
+  }
+
+  static void steps(Trainer& trainer, int count) {
+    for (int k = 0; k < count; ++k) {
+      const auto report = trainer.step();
+      ASSERT_TRUE(report.ok()) << report.status().message();
+    }
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+TEST_F(TrainerTest, StepsAllocateNothingAfterTheFirst) {
+  if (!GRADRACK_COUNTS_ALLOCATIONS) GTEST_SKIP() << "the sanitizer owns malloc in this build";
+  for (const char* accumulate : {"run.accumulate_steps=1", "run.accumulate_steps=3"}) {
+    const auto made = trainer({accumulate});
+    ASSERT_NE(made, nullptr);
+    steps(*made, 2);
+    t_allocations = 0;
+    t_counting = true;
+    std::free(std::malloc(7));  // the counter counts
+    const int64_t own = t_allocations;
+    bool good = true;
+    for (int k = 0; k < 20; ++k) good &= made->step().ok();
+    t_counting = false;
+    EXPECT_TRUE(good);
+    EXPECT_EQ(own, 1);
+    EXPECT_EQ(t_allocations - own, 0) << accumulate;
+  }
+}
+
+TEST_F(TrainerTest, AnnouncedBytesAreAllocatedBytes) {
+  for (const char* accumulate : {"run.accumulate_steps=1", "run.accumulate_steps=3"}) {
+    const auto made = trainer({accumulate});
+    ASSERT_NE(made, nullptr);
+    steps(*made, 2);
+    int64_t used = 0;
+    for (const auto& device : made->setup().devices) used += device->allocated_bytes();
+    EXPECT_EQ(made->programs().planned_bytes(), used) << accumulate;
+  }
+}
+
+TEST_F(TrainerTest, SameSeedSameBitsOtherSeedOtherBits) {
+  const auto first = trainer({});
+  const auto second = trainer({});
+  const auto other = trainer({"run.seed=4"});
+  for (Trainer* each : {first.get(), second.get(), other.get()}) steps(*each, 5);
+  EXPECT_EQ(parameters(*first), parameters(*second));
+  EXPECT_NE(parameters(*first), parameters(*other));
+}
+
+TEST_F(TrainerTest, DropoutDependsOnSeedStepAndPlaceAlone) {
+  const std::vector<std::string> sets = {"model.dropout=0.5", "backend.plugin=reference"};
+  const auto first = trainer(sets);
+  const auto second = trainer(sets);
+  steps(*first, 4);
+  steps(*second, 4);
+  EXPECT_EQ(parameters(*first), parameters(*second));
+  const auto without = trainer({"backend.plugin=reference"});
+  steps(*without, 4);
+  EXPECT_NE(parameters(*first), parameters(*without));
+}
+
+TEST_F(TrainerTest, StepWithNonFiniteGradientChangesNothing) {
+  const auto made = trainer({});
+  ASSERT_NE(made, nullptr);
+  steps(*made, 1);
+  Store& store = made->programs().store();
+  const StoredTensor& weight = *store.find("norm_f.weight");
+  std::vector<float> poison(static_cast<size_t>(weight.bytes) / sizeof(float),
+                            std::numeric_limits<float>::quiet_NaN());
+  ASSERT_TRUE(store.write(weight.name, std::as_bytes(std::span(poison))).ok());
+  const std::vector<std::byte> before = parameters(*made);
+  const auto report = made->step();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_FALSE(report->updated);
+  EXPECT_EQ(parameters(*made), before);
+}
+
+}  // namespace
+}  // namespace gradrack

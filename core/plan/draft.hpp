@@ -9,14 +9,15 @@
 #include <memory>
 #include <vector>
 
+#include "core/plan/groups.hpp"
 #include "core/plan/plan.hpp"
 
 namespace gradrack {
 
 /// A task in the making.
 struct DraftTask {
-  int32_t node = -1;  // of the lowered graph; -1: a copy
-  std::vector<ValueId> inputs;   // present ones, by port order
+  NodeGroup nodes;               // of the lowered graph; none: a copy
+  std::vector<ValueId> inputs;   // at the border of the group
   std::vector<ValueId> outputs;
   gr_kernel_info_t info = {};
   int32_t copy_from = -1;  // storages of a copy
@@ -27,6 +28,7 @@ struct Draft {
   const Lowered* lowered = nullptr;
   const BoundGraph* bound = nullptr;
   Plan* plan = nullptr;                // storages, kernels are put here
+  std::vector<std::vector<int32_t>> readers;  // of each value: live nodes, -1 for results and writes
   std::vector<DraftTask> tasks;        // [first copies][nodes][last copies]
   std::vector<ValueId> root;           // of each value: itself, or what it is a view of
   std::vector<int32_t> storage;        // of each root value; -1: none
@@ -38,7 +40,7 @@ struct Draft {
   int32_t add_storage(PlanStorage made);
 };
 
-/// Prepares kernels, one task a node, and gives every root value a storage of its own.
+/// Prepares kernels, one task a group, and gives every root value a storage of its own.
 Status draft_tasks(Draft* draft);
 /// Commits: lets producers write into the written source's storage, or adds copy tasks.
 Status draft_writes(Draft* draft);

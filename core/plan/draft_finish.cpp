@@ -71,15 +71,15 @@ class Finisher {
     const auto index = static_cast<uint32_t>(plan_.tasks.size());
     PlanTask task;
     Task row;
-    if (draft.node < 0) {
+    if (draft.nodes.empty()) {
       const int64_t bytes = plan_.storages[size_t(draft.copy_from)].bytes;
       task.inputs = {add_tensor(draft.copy_from, GR_UINT8, {bytes})};
       task.outputs = {add_tensor(draft.copy_to, GR_UINT8, {bytes})};
       row.kind = GR_KIND_COPY;
       row.name = "copy to " + storage_name(draft.copy_to);
     } else {
-      const Node& node = draft_.graph().nodes()[size_t(draft.node)];
-      task.device = draft_.lowered->device[size_t(draft.node)];
+      const Node& node = draft_.graph().nodes()[draft.nodes[0]];
+      task.device = draft_.lowered->device[draft.nodes[0]];
       task.kernel = (*kernel)++;
       for (const ValueId id : draft.inputs) task.inputs.push_back(tensor_of(id));
       for (const ValueId id : draft.outputs) task.outputs.push_back(result_tensor(id, task.device));
@@ -88,7 +88,7 @@ class Finisher {
       }
       row.kind = node.kind;
       row.stage = node.stage;
-      row.name = node_name(draft.node);
+      row.name = group_name(draft.nodes);
     }
     for (const int32_t id : task.inputs) touch(index, plan_.tensors[size_t(id)].storage, false);
     for (const int32_t id : task.outputs) touch(index, plan_.tensors[size_t(id)].storage, true);
@@ -99,11 +99,12 @@ class Finisher {
     plan_.table.tasks.push_back(std::move(row));
   }
 
-  std::string node_name(int32_t index) const {
-    const Node& node = draft_.graph().nodes()[size_t(index)];
-    std::string where = draft_.graph().stage_name(node.stage);
-    return fmt::format("{}{} (node {})", node.op->full_name(),
-                       where.empty() ? "" : " in " + where, index);
+  std::string group_name(const NodeGroup& nodes) const {
+    const Node& node = draft_.graph().nodes()[nodes[0]];
+    const std::string where = draft_.graph().stage_name(node.stage);
+    return fmt::format("{}{}{} (node {})", node.op->full_name(),
+                       nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : "",
+                       where.empty() ? "" : " in " + where, nodes[0]);
   }
 
   std::string storage_name(int32_t storage) const {
@@ -113,9 +114,9 @@ class Finisher {
 
   int64_t cost_of(const DraftTask& draft, const PlanTask& task) const {
     if (draft.info.cost_ns > 0) return draft.info.cost_ns;
-    if (draft.node >= 0 && draft_.lowered->claims[size_t(draft.node)].cost_ns > 0) {
-      return draft_.lowered->claims[size_t(draft.node)].cost_ns;
-    }
+    int64_t claimed = 0;
+    for (const size_t node : draft.nodes) claimed += draft_.lowered->claims[node].cost_ns;
+    if (claimed > 0) return claimed;
     int64_t bytes = 0;
     for (const auto* ids : {&task.inputs, &task.outputs}) {
       for (const int32_t id : *ids) {

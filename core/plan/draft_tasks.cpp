@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks with their kernels and a storage for every root value: see draft.hpp.
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "core/plan/draft.hpp"
@@ -56,40 +59,84 @@ void give_storages(Draft* draft) {
   }
 }
 
-/// One node as a group: its present inputs by port and all its outputs are the border.
-Status prepare(Draft* draft, size_t index) {
-  const Node& node = draft->graph().nodes()[index];
-  DraftTask task;
-  task.node = static_cast<int32_t>(index);
-  NodeViews views(*draft->bound);
-  views.add(index);
-  const gr_node_view_t& view = views.views()[0];
-  std::vector<gr_value_type_t> inputs;
-  for (uint32_t k = 0; k < view.input_count; ++k) {
-    if (view.inputs[k].id == GR_NO_VALUE) continue;
-    inputs.push_back(view.inputs[k]);
-    task.inputs.push_back(node.inputs[k]);
+/// The values that cross the border of a group. A node alone shows all its ports, in order; of several
+/// nodes, each value once, and only those results that something outside reads.
+void find_border(const Draft& draft, const NodeGroup& group, DraftTask* task) {
+  const Graph& graph = draft.graph();
+  if (group.size() == 1) {
+    for (const ValueId id : graph.nodes()[group[0]].inputs) {
+      if (id != GR_NO_VALUE) task->inputs.push_back(id);
+    }
+    task->outputs = graph.nodes()[group[0]].outputs;
+    return;
   }
-  task.outputs = node.outputs;
+  std::set<ValueId> made, seen;
+  for (const size_t k : group) {
+    const Node& node = graph.nodes()[k];
+    for (const ValueId id : node.inputs) {
+      if (id == GR_NO_VALUE || made.count(id) > 0) continue;
+      if (seen.insert(id).second) task->inputs.push_back(id);
+    }
+    made.insert(node.outputs.begin(), node.outputs.end());
+  }
+  for (const ValueId id : made) {
+    for (const int32_t reader : draft.readers[static_cast<size_t>(id)]) {
+      const bool inside = std::binary_search(group.begin(), group.end(), size_t(reader));
+      if (reader >= 0 && inside) continue;
+      task->outputs.push_back(id);
+      break;
+    }
+  }
+}
+
+/// Nodes that read each value; -1 stands for a result or a write.
+void find_readers(Draft* draft) {
+  const Graph& graph = draft->graph();
+  draft->readers.resize(graph.values().size());
+  const auto add = [&](ValueId id, int32_t reader) {
+    if (id != GR_NO_VALUE) draft->readers[static_cast<size_t>(id)].push_back(reader);
+  };
+  for (size_t k = 0; k < graph.nodes().size(); ++k) {
+    if (!draft->bound->live[k]) continue;
+    for (const ValueId id : graph.nodes()[k].inputs) add(id, static_cast<int32_t>(k));
+  }
+  for (const auto& [name, id] : graph.outputs()) add(id, -1);
+  for (const Write& write : graph.writes()) add(write.value, -1);
+  for (const Objective& o : graph.objectives()) {
+    add(o.sum, -1);
+    add(o.count, -1);
+  }
+}
+
+Status prepare(Draft* draft, const NodeGroup& nodes) {
+  DraftTask task;
+  task.nodes = nodes;
+  find_border(*draft, nodes, &task);
+  NodeViews views(*draft->bound);
+  for (const size_t k : nodes) views.add(k);
+  std::vector<gr_value_type_t> inputs, outputs;
+  for (const ValueId id : task.inputs) inputs.push_back(views.type_of(id));
+  for (const ValueId id : task.outputs) outputs.push_back(views.type_of(id));
   gr_group_t group = {};
   group.struct_size = sizeof group;
   group.node_stride = sizeof(gr_node_view_t);
-  group.nodes = &view;
-  group.node_count = 1;
+  group.nodes = views.views().data();
+  group.node_count = static_cast<uint32_t>(nodes.size());
   group.inputs = inputs.data();
   group.input_count = static_cast<uint32_t>(inputs.size());
-  group.outputs = view.outputs;
-  group.output_count = view.output_count;
+  group.outputs = outputs.data();
+  group.output_count = static_cast<uint32_t>(outputs.size());
   task.info.struct_size = sizeof task.info;
   for (int32_t& input : task.info.in_place) input = -1;
-  const Device& device = *draft->plan->devices[size_t(draft->lowered->device[index])];
+  const Device& device = *draft->plan->devices[size_t(draft->lowered->device[nodes[0]])];
   const gr_backend_t* const backend = device.backend();
   gr_kernel_t* kernel = nullptr;
   gr_error_t err = {};
   const int32_t code = backend->prepare(backend->self, &group, &kernel, &task.info, &err);
   if (code != GR_OK) {
+    const OpDef& op = *draft->graph().nodes()[nodes[0]].op;
     return status_from(code, err)
-        .with_context(fmt::format("backend {}: prepare {}", device.name(), node.op->full_name()));
+        .with_context(fmt::format("backend {}: prepare {}", device.name(), op.full_name()));
   }
   draft->plan->kernels.emplace_back(backend, kernel);
   draft->tasks.push_back(std::move(task));
@@ -101,8 +148,9 @@ Status prepare(Draft* draft, size_t index) {
 Status draft_tasks(Draft* draft) {
   find_roots(draft);
   give_storages(draft);
-  for (size_t k = 0; k < draft->graph().nodes().size(); ++k) {
-    if (draft->bound->needs_kernel(k)) GR_TRY(prepare(draft, k));
+  find_readers(draft);
+  for (const NodeGroup& group : form_groups(*draft->lowered, *draft->bound, &draft->plan->events)) {
+    GR_TRY(prepare(draft, group));
   }
   return {};
 }

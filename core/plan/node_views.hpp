@@ -21,9 +21,10 @@ class NodeViews {
   void add(size_t node);
   /// The views, in the order added. Valid until the next add().
   const std::vector<gr_node_view_t>& views() const { return views_; }
+  /// One value, for the border of a group.
+  gr_value_type_t type_of(ValueId id) const;
 
  private:
-  gr_value_type_t type_of(ValueId id) const;
   std::vector<gr_attr_t> attrs_of(const Attrs& attrs) const;
 
   const BoundGraph& bound_;

@@ -22,7 +22,7 @@ const OpRegistry& ops();
 
 struct BackendOptions {
   std::string name = "toy";
-  std::set<std::string> refused;  // operators that it does not claim
+  std::set<std::string> refused = {};  // operators that it does not claim
   bool threaded = false;
   uint32_t max_streams = 8;
 };

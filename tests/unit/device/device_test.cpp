@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device: allocations are counted; conversions of numbers round once and refuse what does not fit.
+#include "core/device/device.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "core/device/convert.hpp"
+#include "tests/support/toy_ops.hpp"
+
+namespace gradrack {
+namespace {
+
+TEST(Device, CountsBytesUntilTheyAreReleased) {
+  toy::Backend backend;
+  Device& device = *backend.device();
+  {
+    auto first = device.allocate(100);
+    ASSERT_TRUE(first.ok());
+    auto empty = device.allocate(0);
+    ASSERT_TRUE(empty.ok());
+    EXPECT_NE(empty->data(), nullptr);
+    Memory moved = std::move(*first);
+    EXPECT_EQ(device.allocated_bytes(), 100);
+    moved = Memory();
+    EXPECT_EQ(device.allocated_bytes(), 0);
+  }
+  EXPECT_EQ(device.allocated_bytes(), 0);
+}
+
+TEST(Device, SaysWhichBackendHasNoMemory) {
+  toy::Backend backend({.name = "small"});
+  auto memory = backend.device()->allocate(INT64_MAX - 100);
+  ASSERT_FALSE(memory.ok());
+  EXPECT_EQ(memory.status().code(), GR_OUT_OF_MEMORY);
+  EXPECT_EQ(memory.status().message().find("backend small: "), 0u) << memory.status().message();
+}
+
+TEST(Convert, RoundsDoublesOnce) {
+  const double in[] = {0.1, -2.5, INFINITY};
+  float out[3];
+  ASSERT_TRUE(write_numbers(GR_FLOAT32, std::span<const double>(in), out).ok());
+  EXPECT_EQ(out[0], 0.1f);
+  EXPECT_EQ(out[1], -2.5f);
+  EXPECT_TRUE(std::isinf(out[2]));
+}
+
+TEST(Convert, BoolIsOneForAnythingButZero) {
+  const int64_t in[] = {0, 256, -1};
+  unsigned char out[3] = {9, 9, 9};
+  ASSERT_TRUE(write_numbers(GR_BOOL, std::span<const int64_t>(in), out).ok());
+  EXPECT_EQ(out[0], 0);
+  EXPECT_EQ(out[1], 1);
+  EXPECT_EQ(out[2], 1);
+}
+
+TEST(Convert, RefusesIntegersThatDoNotFit) {
+  const int64_t in[] = {128};
+  int8_t out[1];
+  const Status status = write_numbers(GR_INT8, std::span<const int64_t>(in), out);
+  EXPECT_EQ(status.code(), GR_OUT_OF_RANGE);
+  EXPECT_EQ(status.message(), "128 does not fit 8 bits");
+}
+
+TEST(Convert, SaysWhichDtypeItDoesNotKnow) {
+  const double in[] = {1};
+  uint16_t out[1];
+  EXPECT_EQ(write_numbers(GR_BFLOAT16, std::span<const double>(in), out).code(), GR_UNSUPPORTED);
+  EXPECT_FALSE(read_number(GR_FLOAT16, out).ok());
+}
+
+}  // namespace
+}  // namespace gradrack

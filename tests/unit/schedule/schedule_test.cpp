@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules: answers of schedulers are checked, waits are sufficient and none can be left out.
+#include "core/schedule/schedule.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "core/schedule/happens_before.hpp"
+#include "tests/support/toy_scheduler.hpp"
+
+namespace gradrack {
+namespace {
+
+TaskTable table_of(const std::vector<std::vector<uint32_t>>& deps) {
+  TaskTable table;
+  for (const auto& each : deps) {
+    Task task;
+    task.name = "t" + std::to_string(table.tasks.size());
+    task.deps = each;
+    table.tasks.push_back(task);
+  }
+  return table;
+}
+
+const TaskTable& diamond() {
+  static const TaskTable table = table_of({{}, {0}, {0}, {1, 2}});
+  return table;
+}
+
+Schedule ask(toy::Scheduler& scheduler, const TaskTable& table, uint32_t max_streams = 8) {
+  ScheduleRequest request;
+  request.table = &table;
+  request.scheduler_name = "under test";
+  request.scheduler = scheduler.table();
+  request.max_streams = max_streams;
+  auto made = make_schedule(request);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *made;
+}
+
+toy::Scheduler answering(std::vector<uint32_t> order, std::vector<uint32_t> stream) {
+  return toy::Scheduler(2, [=](const gr_schedule_request_t&, uint32_t* o, uint32_t* s,
+                               gr_error_t*) -> int32_t {
+    std::copy(order.begin(), order.end(), o);
+    std::copy(stream.begin(), stream.end(), s);
+    return GR_OK;
+  });
+}
+
+void expect_fallback(std::vector<uint32_t> order, std::vector<uint32_t> stream,
+                     const std::string& reason) {
+  toy::Scheduler scheduler = answering(std::move(order), std::move(stream));
+  const Schedule made = ask(scheduler, diamond());
+  EXPECT_EQ(made.order, (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(made.lanes.size(), 1u);
+  EXPECT_EQ(made.scheduler, "program order");
+  EXPECT_NE(made.fallback_reason.find(reason), std::string::npos) << made.fallback_reason;
+  EXPECT_NE(made.fallback_reason.find("under test"), std::string::npos);
+}
+
+TEST(Schedule, TakesALegalAnswer) {
+  toy::Scheduler scheduler = answering({0, 2, 1, 3}, {0, 0, 1, 0});
+  const Schedule made = ask(scheduler, diamond());
+  EXPECT_EQ(made.order, (std::vector<uint32_t>{0, 2, 1, 3}));
+  EXPECT_EQ(made.scheduler, "under test");
+  EXPECT_EQ(made.fallback_reason, "");
+  EXPECT_EQ(made.lanes.size(), 2u);
+}
+
+TEST(Schedule, FallsBackWhenATaskIsOrderedTwice) {
+  expect_fallback({0, 1, 1, 3}, {0, 0, 0, 0}, "task 1 (t1) is ordered twice");
+}
+
+TEST(Schedule, FallsBackWhenATaskDoesNotExist) {
+  expect_fallback({0, 1, 2, 4}, {0, 0, 0, 0}, "is task 4, there are 4");
+}
+
+TEST(Schedule, FallsBackWhenADependencyComesLater) {
+  expect_fallback({0, 1, 3, 2}, {0, 0, 0, 0}, "task 3 (t3) comes before task 2 (t2)");
+}
+
+TEST(Schedule, FallsBackWhenAStreamIsOutOfRange) {
+  expect_fallback({0, 1, 2, 3}, {0, 0, 2, 0}, "task 2 is on stream 2, there are 2");
+}
+
+TEST(Schedule, FallsBackWhenTheSchedulerDeclines) {
+  toy::Scheduler scheduler(2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*,
+                                 gr_error_t* err) -> int32_t {
+    return gr_fail(err, GR_UNSUPPORTED, "", "too many tasks for me");
+  });
+  EXPECT_NE(ask(scheduler, diamond()).fallback_reason.find("too many tasks for me"),
+            std::string::npos);
+}
+
+TEST(Schedule, StopsOnAnyOtherError) {
+  toy::Scheduler scheduler(2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*,
+                                 gr_error_t* err) -> int32_t {
+    return gr_fail(err, GR_INTERNAL, "", "a bug");
+  });
+  ScheduleRequest request;
+  request.table = &diamond();
+  request.scheduler = scheduler.table();
+  auto made = make_schedule(request);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), GR_INTERNAL);
+}
+
+TEST(Schedule, OffersNoMoreStreamsThanTheDevicesHave) {
+  uint32_t offered = 0;
+  toy::Scheduler scheduler(7, [&](const gr_schedule_request_t& request, uint32_t*, uint32_t*,
+                                  gr_error_t*) -> int32_t {
+    offered = request.streams;
+    return GR_UNSUPPORTED;
+  });
+  ask(scheduler, diamond(), 3);
+  EXPECT_EQ(offered, 3u);
+}
+
+TEST(Schedule, OneStreamNeedsNoWaits) { EXPECT_TRUE(program_order(diamond()).waits.empty()); }
+
+TEST(Schedule, DiamondOnTwoStreamsNeedsTwoWaits) {
+  auto made = schedule_from(diamond(), {0, 1, 2, 3}, {0, 0, 1, 0}, 2);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->waits, (std::vector<Wait>{{2, 0}, {3, 2}}));
+}
+
+TEST(Schedule, AWaitThatAnotherImpliesIsLeftOut) {
+  // 2 needs 0 (stream 0) and 1 (stream 1), and 1 has waited for 0 already.
+  const TaskTable table = table_of({{}, {0}, {0, 1}});
+  auto made = schedule_from(table, {0, 1, 2}, {0, 1, 2}, 3);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->waits, (std::vector<Wait>{{1, 0}, {2, 1}}));
+}
+
+TEST(Schedule, DevicesHaveLanesOfTheirOwn) {
+  TaskTable table = table_of({{}, {0}});
+  table.tasks[1].device = 1;
+  auto made = schedule_from(table, {0, 1}, {0, 0}, 1);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->lanes.size(), 2u);
+  EXPECT_EQ(made->waits, (std::vector<Wait>{{1, 0}}));
+}
+
+TaskTable random_table(uint32_t seed, uint32_t count) {
+  std::mt19937 draw(seed);
+  std::vector<std::vector<uint32_t>> deps(count);
+  for (uint32_t t = 1; t < count; ++t) {
+    for (uint32_t dep = t > 6 ? t - 6 : 0; dep < t; ++dep) {
+      if (draw() % 3 == 0) deps[t].push_back(dep);
+    }
+  }
+  return table_of(deps);
+}
+
+TEST(HappensBefore, WaitsOfRandomSchedulesSufficeAndEachIsNeeded) {
+  size_t mutations = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const TaskTable table = random_table(seed, 24);
+    toy::Scheduler scheduler = toy::Scheduler::random(1 + seed % 4, seed);
+    const Schedule made = ask(scheduler, table);
+    ASSERT_EQ(made.fallback_reason, "");
+    const Status proof = check_happens_before(table, made, {});
+    ASSERT_TRUE(proof.ok()) << proof.message();
+    for (size_t k = 0; k < made.waits.size(); ++k) {
+      Schedule mutant = made;
+      mutant.waits.erase(mutant.waits.begin() + static_cast<std::ptrdiff_t>(k));
+      EXPECT_FALSE(check_happens_before(table, mutant, {}).ok()) << "seed " << seed << " wait " << k;
+      ++mutations;
+    }
+  }
+  EXPECT_GT(mutations, 500u);
+}
+
+TEST(HappensBefore, RefutesAnUnorderedPairOnSharedBytes) {
+  const TaskTable table = table_of({{}, {}});
+  auto made = schedule_from(table, {0, 1}, {0, 1}, 2);
+  ASSERT_TRUE(made.ok());
+  const Status apart = check_happens_before(table, *made, {{0, 0, 0, 64, true}, {1, 0, 64, 64, true}});
+  EXPECT_TRUE(apart.ok()) << apart.message();
+  const Status race = check_happens_before(table, *made, {{0, 0, 0, 65, true}, {1, 0, 64, 64, false}});
+  ASSERT_FALSE(race.ok());
+  EXPECT_NE(race.message().find("task 0 (t0) and task 1 (t1)"), std::string::npos) << race.message();
+}
+
+TEST(HappensBefore, ReadersMayRunTogether) {
+  const TaskTable table = table_of({{}, {}});
+  auto made = schedule_from(table, {0, 1}, {0, 1}, 2);
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(
+      check_happens_before(table, *made, {{0, 0, 0, 8, false}, {1, 0, 0, 8, false}}).ok());
+}
+
+}  // namespace
+}  // namespace gradrack

@@ -30,13 +30,13 @@ TEST(Arena, KeepsInputAndOutputOfATaskApart) {
 }
 
 TEST(Arena, FillsTheSmallestGapThatFits) {
-  // Two gaps beside items that stay: the last item fits the smaller one exactly.
+  // Two gaps beside items that stay: the last item takes the smaller one.
   const HappensBefore before(row(6));
   std::vector<ArenaItem> items = {{512, 0, {0, 1}, 0}, {256, 0, {0, 5}, 0},
-                                  {192, 0, {0, 1}, 0}, {128, 0, {0, 5}, 0},
+                                  {208, 0, {0, 1}, 0}, {208, 0, {0, 5}, 0},
                                   {192, 3, {3, 4}, 0}};
   const int64_t total = place_arena(&items, before, 64);
-  EXPECT_EQ(total, 512 + 256 + 192 + 128);
+  EXPECT_EQ(total, 512 + 256 + 256 + 256);
   EXPECT_EQ(items[4].offset, items[2].offset);
 }
 

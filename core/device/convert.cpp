@@ -2,26 +2,34 @@
 // Conversions: see convert.hpp.
 #include "core/device/convert.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <type_traits>
-
-#include <fmt/format.h>
 
 namespace gradrack {
 
 namespace {
 
-/// Calls `body` with a zero of the dtype's C++ type; bool is its own case because any non-zero is true.
+/// Calls `body` with a zero of the dtype's C++ type; bool is its own case because any non-zero is
+/// true.
 template <typename Body>
 Status with_type(gr_dtype_t dtype, Body body) {
   switch (dtype) {
-    case GR_INT8: return body(int8_t{});
-    case GR_INT32: return body(int32_t{});
-    case GR_INT64: return body(int64_t{});
-    case GR_UINT8: return body(uint8_t{});
-    case GR_BOOL: return body(bool{});
-    case GR_FLOAT32: return body(float{});
-    case GR_FLOAT64: return body(double{});
+    case GR_INT8:
+      return body(int8_t{});
+    case GR_INT32:
+      return body(int32_t{});
+    case GR_INT64:
+      return body(int64_t{});
+    case GR_UINT8:
+      return body(uint8_t{});
+    case GR_BOOL:
+      return body(bool{});
+    case GR_FLOAT32:
+      return body(float{});
+    case GR_FLOAT64:
+      return body(double{});
     default:
       return unsupported(fmt::format("no host conversion for dtype code {} with {} bits",
                                      dtype / 256, dtype % 256));

@@ -2,9 +2,9 @@
 // Device: see device.hpp.
 #include "core/device/device.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/base/text.hpp"
 
@@ -24,8 +24,8 @@ Result<std::unique_ptr<Device>> Device::make(std::string name, const gr_backend_
   if (code != GR_OK) return status_from(code, err).with_context("backend " + device->name_);
   const int64_t alignment = device->info_.alignment;
   if (alignment < 1 || (alignment & (alignment - 1)) != 0) {
-    return invalid_argument(fmt::format("backend {}: alignment {} is not a power of two",
-                                        device->name_, alignment));
+    return invalid_argument(
+        fmt::format("backend {}: alignment {} is not a power of two", device->name_, alignment));
   }
   device->info_.max_streams = std::max<uint32_t>(1, device->info_.max_streams);
   return device;
@@ -38,11 +38,10 @@ DLDevice Device::dl_device() const {
 Result<Memory> Device::allocate(int64_t bytes) {
   void* data = nullptr;
   gr_error_t err = {};
-  const int32_t code =
-      backend_->allocate(backend_->self, std::max<int64_t>(1, bytes), &data, &err);
+  const int32_t code = backend_->allocate(backend_->self, std::max<int64_t>(1, bytes), &data, &err);
   if (code != GR_OK) {
-    return status_from(code, err)
-        .with_context(fmt::format("backend {}: {} of memory", name_, human_bytes(bytes)));
+    return status_from(code, err).with_context(
+        fmt::format("backend {}: {} of memory", name_, human_bytes(bytes)));
   }
   allocated_bytes_ += bytes;
   return Memory(this, data, bytes);

@@ -23,8 +23,7 @@ class Device;
 class Memory {
  public:
   Memory() = default;
-  Memory(Device* device, void* data, int64_t bytes)
-      : device_(device), data_(data), bytes_(bytes) {}
+  Memory(Device* device, void* data, int64_t bytes) : device_(device), data_(data), bytes_(bytes) {}
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
     Memory(std::move(other)).swap(*this);
@@ -77,8 +76,8 @@ using Kernel = DeviceHandle<gr_kernel_t, &gr_backend_t::kernel_destroy>;
 
 class Device {
  public:
-  /// Wraps `backend` (not owned) under the name that the run file uses. Errors: those of device_info;
-  /// GR_INVALID_ARGUMENT when its alignment is no power of two. [plan]
+  /// Wraps `backend` (not owned) under the name that the run file uses. Errors: those of
+  /// device_info; GR_INVALID_ARGUMENT when its alignment is no power of two. [plan]
   static Result<std::unique_ptr<Device>> make(std::string name, const gr_backend_t* backend);
 
   const std::string& name() const { return name_; }
@@ -97,7 +96,8 @@ class Device {
 
  private:
   friend class Memory;
-  Device(std::string name, const gr_backend_t* backend) : name_(std::move(name)), backend_(backend) {}
+  Device(std::string name, const gr_backend_t* backend)
+      : name_(std::move(name)), backend_(backend) {}
 
   std::string name_;
   const gr_backend_t* backend_;

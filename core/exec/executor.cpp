@@ -44,15 +44,19 @@ int64_t Executor::allocated_bytes() const {
 
 Result<std::byte*> Executor::address_of(const PlanStorage& storage, const Store* store) const {
   switch (storage.residence) {
-    case Residence::kConstant: return plan_->constants.data() + storage.offset;
-    case Residence::kInput: return inputs_.data() + storage.offset;
-    case Residence::kOutput: return outputs_.data() + storage.offset;
+    case Residence::kConstant:
+      return plan_->constants.data() + storage.offset;
+    case Residence::kInput:
+      return inputs_.data() + storage.offset;
+    case Residence::kOutput:
+      return outputs_.data() + storage.offset;
     case Residence::kArena: {
       const Memory& arena = arenas_[size_t(storage.device)];
       // Only tensors without bytes live in an arena without bytes; kernels still get an address.
       return (arena.data() != nullptr ? arena.data() : outputs_.data()) + storage.offset;
     }
-    case Residence::kStore: break;
+    case Residence::kStore:
+      break;
   }
   const StoredTensor* stored = store != nullptr ? store->find(storage.name) : nullptr;
   if (stored == nullptr || !store->allocated()) {
@@ -129,7 +133,8 @@ Status Executor::make_steps() {
       step.workspace = *address_of(plan_->storages[size_t(task.workspace)], nullptr);
     }
     if (task.kernel < 0) {
-      step.copy_bytes = plan_->storages[size_t(plan_->tensors[size_t(task.inputs[0])].storage)].bytes;
+      step.copy_bytes =
+          plan_->storages[size_t(plan_->tensors[size_t(task.inputs[0])].storage)].bytes;
     }
     step.record = event[t];
     step.task = t;
@@ -166,9 +171,8 @@ Status Executor::run() {
     for (uint32_t k = 0; k < step.wait_count && code == GR_OK; ++k) {
       const WaitStep& wait = waits_[step.first_wait + k];
       const gr_backend_t* const other = wait.device->backend();
-      code = wait.stream != nullptr
-                 ? other->stream_wait(other->self, wait.stream, wait.event, &err)
-                 : other->event_synchronize(other->self, wait.event, &err);
+      code = wait.stream != nullptr ? other->stream_wait(other->self, wait.stream, wait.event, &err)
+                                    : other->event_synchronize(other->self, wait.event, &err);
     }
     if (code != GR_OK) return diagnose(status_from(code, err));
     Status status = launch(step, &err);
@@ -204,8 +208,9 @@ bool Executor::writes_store(uint32_t task) const {
   return false;
 }
 
-/// An asynchronous error says what failed but not where. Kernels are deterministic, so the step is run
-/// again task by task until one fails; tasks that write the store are left out, so nothing changes.
+/// An asynchronous error says what failed but not where. Kernels are deterministic, so the step is
+/// run again task by task until one fails; tasks that write the store are left out, so nothing
+/// changes.
 Status Executor::diagnose(const Status& failure) {
   (void)synchronize();
   for (const Step& step : steps_) {

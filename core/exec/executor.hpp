@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executor: replays a plan, step after step.
 //
-// The end of planning and the inside of the training loop: the host writes inputs and scalars, calls
-// run(), reads results. Everything is resolved when it is made: run() walks flat arrays, allocates
-// nothing, looks nothing up by name, and synchronises each used stream once. Invariant: a failed run
-// names the task that failed; its results are not to be read. One thread at a time. [exec]
+// The end of planning and the inside of the training loop: the host writes inputs and scalars,
+// calls run(), reads results. Everything is resolved when it is made: run() walks flat arrays,
+// allocates nothing, looks nothing up by name, and synchronises each used stream once. Invariant: a
+// failed run names the task that failed; its results are not to be read. One thread at a time.
+// [exec]
 #pragma once
 
 #include <memory>
@@ -33,7 +34,8 @@ class Executor {
 
   const Plan& plan() const { return *plan_; }
 
-  // Names, once. GR_NOT_FOUND lists what there is: a source that no live node reads is not in a plan.
+  // Names, once. GR_NOT_FOUND lists what there is: a source that no live node reads is not in a
+  // plan.
   Result<TensorHandle> input(std::string_view name) const;
   Result<TensorHandle> scalar(std::string_view name) const;
   Result<TensorHandle> output(std::string_view name) const;
@@ -43,13 +45,14 @@ class Executor {
   // Each step, between runs.
   /// Dense host tensor to write a batch into, or to read a result from until the next run.
   DLTensor* tensor(TensorHandle handle) { return &tensors_[static_cast<size_t>(handle.tensor)]; }
-  /// Writes a scalar, or the elements of a small vector (rng: seed, step, microbatch), as its dtype.
+  /// Writes a scalar, or the elements of a small vector (rng: seed, step, microbatch), as its
+  /// dtype.
   Status set_scalar(TensorHandle handle, double number);
   Status set_scalar(TensorHandle handle, std::span<const int64_t> numbers);
   /// First element as a double.
   Result<double> read_scalar(TensorHandle handle) const;
-  /// One step: launches all tasks, then waits for all streams. The error of a task carries its operator,
-  /// stage and node.
+  /// One step: launches all tasks, then waits for all streams. The error of a task carries its
+  /// operator, stage and node.
   Status run();
 
   /// Bytes allocated by this executor.
@@ -65,7 +68,7 @@ class Executor {
     DLTensor* const* outputs = nullptr;
     void* workspace = nullptr;
     int64_t copy_bytes = 0;
-    gr_event_t* record = nullptr;   // null: nobody waits for it
+    gr_event_t* record = nullptr;  // null: nobody waits for it
     uint32_t task = 0;
     uint32_t first_wait = 0;
     uint32_t wait_count = 0;
@@ -88,16 +91,16 @@ class Executor {
   bool writes_store(uint32_t task) const;
 
   std::shared_ptr<const Plan> plan_;
-  std::vector<Memory> arenas_;       // by device
+  std::vector<Memory> arenas_;  // by device
   Memory inputs_;
   Memory outputs_;
-  std::vector<DLTensor> tensors_;    // as plan_->tensors
-  std::vector<int64_t> dims_;        // shapes and strides of all tensors
-  std::vector<Stream> streams_;      // by lane
+  std::vector<DLTensor> tensors_;  // as plan_->tensors
+  std::vector<int64_t> dims_;      // shapes and strides of all tensors
+  std::vector<Stream> streams_;    // by lane
   std::vector<StreamEvent> events_;
   std::vector<Step> steps_;
   std::vector<WaitStep> waits_;
-  std::vector<DLTensor*> arguments_; // inputs, then outputs, of each step
+  std::vector<DLTensor*> arguments_;  // inputs, then outputs, of each step
 };
 
 }  // namespace gradrack

@@ -15,8 +15,7 @@ Status no_port(const char* kind, std::string_view name, const Ports& ports) {
   std::vector<std::string> names;
   for (const auto& port : ports) names.push_back(port.name);
   return not_found(fmt::format("this plan has no {} '{}'{}; it has: {}", kind, name,
-                               did_you_mean(name, names),
-                               names.empty() ? "none" : join(names)));
+                               did_you_mean(name, names), names.empty() ? "none" : join(names)));
 }
 
 Result<TensorHandle> find_port(const char* kind, std::string_view name,
@@ -64,8 +63,8 @@ Result<TensorHandle> Executor::objective_count(std::string_view name) const {
 Status Executor::set_scalar(TensorHandle handle, double number) {
   DLTensor& to = *tensor(handle);
   if (element_count(to) != 1) {
-    return invalid_argument(fmt::format("a scalar is set, but it has {} elements",
-                                        element_count(to)));
+    return invalid_argument(
+        fmt::format("a scalar is set, but it has {} elements", element_count(to)));
   }
   return write_numbers(gr_dtype_of(to.dtype), std::span<const double>(&number, 1), to.data);
 }

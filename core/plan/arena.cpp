@@ -44,7 +44,9 @@ class Placement {
   }
 
  private:
-  int64_t end_of(size_t k) const { return items_[k].offset + align_up(items_[k].bytes, alignment_); }
+  int64_t end_of(size_t k) const {
+    return items_[k].offset + align_up(items_[k].bytes, alignment_);
+  }
 
   /// Every use of `a` has finished before `b` is defined.
   bool done_before(size_t a, size_t b) const {
@@ -76,7 +78,8 @@ class Placement {
   const HappensBefore& before_;
   int64_t alignment_;
   size_t lanes_;
-  std::vector<uint32_t> ends_;  // [item][lane]: uses done when the lane has finished that many tasks
+  std::vector<uint32_t>
+      ends_;  // [item][lane]: uses done when the lane has finished that many tasks
   std::vector<size_t> placed_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arena: static offsets for tensors that live within a step.
 //
-// Greedy by size (arXiv 2001.03288), with happens-before instead of time intervals, so that streams may
-// run as they like. Invariant: two items share bytes only if every use of one happens before the first
-// use of the other. Pure: knows tasks by number only.
+// Greedy by size (arXiv 2001.03288), with happens-before instead of time intervals, so that streams
+// may run as they like. Invariant: two items share bytes only if every use of one happens before
+// the first use of the other. Pure: knows tasks by number only.
 #pragma once
 
 #include <cstdint>

@@ -110,11 +110,10 @@ class Binder {
     }
     const auto elements = static_cast<size_t>(bound.bytes / gr_dtype_bytes(value.type.dtype));
     if (numbers.size() != elements) {
-      return internal_error(fmt::format("{} known contents for {}", numbers.size(),
-                                        to_text(value.type)));
+      return internal_error(
+          fmt::format("{} known contents for {}", numbers.size(), to_text(value.type)));
     }
-    return write_numbers(value.type.dtype, std::span<const int64_t>(numbers),
-                         bound.content.data());
+    return write_numbers(value.type.dtype, std::span<const int64_t>(numbers), bound.content.data());
   }
 
   const Graph& graph_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft: from a lowered graph to tasks and the storages that they touch, before any order or address.
+// Draft: from a lowered graph to tasks and the storages that they touch, before any order or
+// address.
 //
-// Third step of planning. Views share their root's storage; a commit of a new value is made in place
-// where that is legal, by a copy otherwise (writes.cpp); chains of element-wise kernels reuse their
-// input's bytes. Invariant: tasks are in program order, and running them in it is right.
+// Third step of planning. Views share their root's storage; a commit of a new value is made in
+// place where that is legal, by a copy otherwise (draft_writes.cpp); chains of element-wise kernels reuse
+// their input's bytes. Invariant: tasks are in program order, and running them in it is right.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@ namespace gradrack {
 
 /// A task in the making.
 struct DraftTask {
-  NodeGroup nodes;               // of the lowered graph; none: a copy
-  std::vector<ValueId> inputs;   // at the border of the group
+  NodeGroup nodes;              // of the lowered graph; none: a copy
+  std::vector<ValueId> inputs;  // at the border of the group
   std::vector<ValueId> outputs;
   gr_kernel_info_t info = {};
   int32_t copy_from = -1;  // storages of a copy
@@ -27,12 +28,14 @@ struct DraftTask {
 struct Draft {
   const Lowered* lowered = nullptr;
   const BoundGraph* bound = nullptr;
-  Plan* plan = nullptr;                // storages, kernels are put here
-  std::vector<std::vector<int32_t>> readers;  // of each value: live nodes, -1 for results and writes
-  std::vector<DraftTask> tasks;        // [first copies][nodes][last copies]
-  std::vector<ValueId> root;           // of each value: itself, or what it is a view of
-  std::vector<int32_t> storage;        // of each root value; -1: none
-  std::vector<int32_t> result_storage; // where a host-visible result is read, if not its root's; by value
+  Plan* plan = nullptr;  // storages, kernels are put here
+  std::vector<std::vector<int32_t>>
+      readers;                   // of each value: live nodes, -1 for results and writes
+  std::vector<DraftTask> tasks;  // [first copies][nodes][last copies]
+  std::vector<ValueId> root;     // of each value: itself, or what it is a view of
+  std::vector<int32_t> storage;  // of each root value; -1: none
+  std::vector<int32_t>
+      result_storage;  // where a host-visible result is read, if not its root's; by value
 
   const Graph& graph() const { return lowered->graph; }
   int32_t storage_of(ValueId id) const { return storage[static_cast<size_t>(root_of(id))]; }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the draft to the plan's tasks, tensors, dependencies and accesses: see draft.hpp.
 //
-// Dependencies come from storages alone, walked in program order: a reader follows the last writer, a
-// writer follows the last writer and all readers since. That covers values, commits and reuse in place.
+// Dependencies come from storages alone, walked in program order: a reader follows the last writer,
+// a writer follows the last writer and all readers since. That covers values, commits and reuse in
+// place.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "core/plan/draft.hpp"
 
@@ -54,8 +55,8 @@ class Finisher {
     return draft_.add_storage(std::move(made));
   }
 
-  /// A result of a kernel. One whose contents are known has constant storage for its readers, so the
-  /// kernel gets bytes of its own to write to.
+  /// A result of a kernel. One whose contents are known has constant storage for its readers, so
+  /// the kernel gets bytes of its own to write to.
   int32_t result_tensor(ValueId id, int32_t device) {
     const BoundValue& bound = draft_.bound->at(id);
     if (!bound.constant) return tensor_of(id);
@@ -136,8 +137,8 @@ class Finisher {
       for (; at < plan_.accesses.size() && plan_.accesses[at].task == t; ++at) {
         const Access& a = plan_.accesses[at];
         if (writer[size_t(a.space)] >= 0) deps.push_back(uint32_t(writer[size_t(a.space)]));
-        if (a.write) deps.insert(deps.end(), readers[size_t(a.space)].begin(),
-                                 readers[size_t(a.space)].end());
+        if (a.write)
+          deps.insert(deps.end(), readers[size_t(a.space)].begin(), readers[size_t(a.space)].end());
       }
       for (size_t k = first; k < at; ++k) {
         const auto space = static_cast<size_t>(plan_.accesses[k].space);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks with their kernels and a storage for every root value: see draft.hpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "core/plan/draft.hpp"
 #include "core/plan/node_views.hpp"
@@ -59,8 +59,8 @@ void give_storages(Draft* draft) {
   }
 }
 
-/// The values that cross the border of a group. A node alone shows all its ports, in order; of several
-/// nodes, each value once, and only those results that something outside reads.
+/// The values that cross the border of a group. A node alone shows all its ports, in order; of
+/// several nodes, each value once, and only those results that something outside reads.
 void find_border(const Draft& draft, const NodeGroup& group, DraftTask* task) {
   const Graph& graph = draft.graph();
   if (group.size() == 1) {
@@ -135,8 +135,8 @@ Status prepare(Draft* draft, const NodeGroup& nodes) {
   const int32_t code = backend->prepare(backend->self, &group, &kernel, &task.info, &err);
   if (code != GR_OK) {
     const OpDef& op = *draft->graph().nodes()[nodes[0]].op;
-    return status_from(code, err)
-        .with_context(fmt::format("backend {}: prepare {}", device.name(), op.full_name()));
+    return status_from(code, err).with_context(
+        fmt::format("backend {}: prepare {}", device.name(), op.full_name()));
   }
   draft->plan->kernels.emplace_back(backend, kernel);
   draft->tasks.push_back(std::move(task));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How written sources get their new values, and reuse of bytes in place: see draft.hpp.
 //
-// A producer writes straight into the source's storage when every reader of the old value comes before
-// it in program order, or is the producer itself through an input that its kernel may overwrite.
-// Otherwise a copy commits the value at the end. What reads a written source as a whole (a swap, an
-// output) gets a snapshot at the start, so that commits need no order among themselves.
+// A producer writes straight into the source's storage when every reader of the old value comes
+// before it in program order, or is the producer itself through an input that its kernel may
+// overwrite. Otherwise a copy commits the value at the end. What reads a written source as a whole
+// (a swap, an output) gets a snapshot at the start, so that commits need no order among themselves.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -2,12 +2,12 @@
 // Groups: see groups.hpp. Works on units: at first one a node (views too), later one a taken group.
 #include "core/plan/groups.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <queue>
 #include <set>
-
-#include <fmt/format.h>
 
 namespace gradrack {
 
@@ -101,9 +101,9 @@ class Grouping {
  private:
   const Lowered& lowered_;
   const BoundGraph& bound_;
-  std::vector<size_t> unit_;                  // of each node: the first node of its group
-  std::vector<NodeGroup> members_;            // of each unit
-  std::vector<std::vector<size_t>> after_;    // readers of each node's results
+  std::vector<size_t> unit_;                // of each node: the first node of its group
+  std::vector<NodeGroup> members_;          // of each unit
+  std::vector<std::vector<size_t>> after_;  // readers of each node's results
 };
 
 }  // namespace

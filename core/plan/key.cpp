@@ -2,9 +2,9 @@
 // Keys and the cache of plans: see key.hpp.
 #include "core/plan/key.hpp"
 
-#include <cstring>
-
 #include <fmt/format.h>
+
+#include <cstring>
 
 #include "core/base/text.hpp"
 
@@ -78,9 +78,8 @@ PlanKey key_of(const PlanRequest& request, const std::string& scheduler_options)
                              about != nullptr ? about : "");
   }
   key.fallback = std::to_string(static_cast<int>(request.fallback));
-  key.scheduler = request.scheduler == nullptr
-                      ? "program order"
-                      : request.scheduler_name + " " + scheduler_options;
+  key.scheduler = request.scheduler == nullptr ? "program order"
+                                               : request.scheduler_name + " " + scheduler_options;
   key.memory_limit = std::to_string(request.memory_limit);
   return key;
 }

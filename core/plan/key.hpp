@@ -14,9 +14,9 @@
 namespace gradrack {
 
 struct PlanKey {
-  std::string graph;      // hash of its text and of its constants' contents
-  std::string bindings;   // "batch=12 time=64"
-  std::string chain;      // names and descriptions of the devices, in order
+  std::string graph;     // hash of its text and of its constants' contents
+  std::string bindings;  // "batch=12 time=64"
+  std::string chain;     // names and descriptions of the devices, in order
   std::string fallback;
   std::string scheduler;  // its name and options
   std::string memory_limit;

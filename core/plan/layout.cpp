@@ -2,10 +2,10 @@
 // Layout: see layout.hpp.
 #include "core/plan/layout.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "core/base/text.hpp"
 #include "core/plan/arena.hpp"
@@ -112,7 +112,8 @@ class Layout {
     }
   }
 
-  /// Storages of an arena become byte ranges of one space a device; the others stay spaces of their own.
+  /// Storages of an arena become byte ranges of one space a device; the others stay spaces of their
+  /// own.
   void rewrite_accesses() {
     for (Access& a : plan_.accesses) {
       const PlanStorage& storage = plan_.storages[size_t(a.space)];
@@ -151,10 +152,9 @@ std::string MemoryReport::text() const {
   return fmt::format(
       "parameters {}, buffers {}, optimizer state {}, accumulators {}, constants {}, inputs {}, "
       "outputs {}, arena {}: total {}{}",
-      human_bytes(parameters), human_bytes(buffers), human_bytes(states),
-      human_bytes(accumulators), human_bytes(constants), human_bytes(inputs),
-      human_bytes(outputs), human_bytes(arena), human_bytes(total()),
-      peak_task.empty() ? "" : "; most of the arena in use at " + peak_task);
+      human_bytes(parameters), human_bytes(buffers), human_bytes(states), human_bytes(accumulators),
+      human_bytes(constants), human_bytes(inputs), human_bytes(outputs), human_bytes(arena),
+      human_bytes(total()), peak_task.empty() ? "" : "; most of the arena in use at " + peak_task);
 }
 
 }  // namespace gradrack

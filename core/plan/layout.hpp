@@ -9,8 +9,8 @@
 
 namespace gradrack {
 
-/// Offsets of constants (copied into plan->constants), inputs, outputs and arenas; rewrites the accesses
-/// to byte ranges; fills the memory report. GR_OUT_OF_MEMORY for the constants.
+/// Offsets of constants (copied into plan->constants), inputs, outputs and arenas; rewrites the
+/// accesses to byte ranges; fills the memory report. GR_OUT_OF_MEMORY for the constants.
 Status lay_out(Draft* draft);
 
 }  // namespace gradrack

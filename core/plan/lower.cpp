@@ -5,9 +5,9 @@
 #pragma GCC diagnostic ignored "-Wrestrict"
 #include "core/plan/lower.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/base/text.hpp"
 #include "core/graph/replay.hpp"
@@ -148,8 +148,8 @@ class Lowering {
     return false;
   }
 
-  /// Gives each live node without a claim yet its device; those that came out of a decomposition stay
-  /// on the device that it was made for.
+  /// Gives each live node without a claim yet its device; those that came out of a decomposition
+  /// stay on the device that it was made for.
   Status decide(const Graph& graph) {
     GR_ASSIGN(const BoundGraph bound, bind_graph(graph, bindings_));
     out_.claims.assign(graph.nodes().size(), {});

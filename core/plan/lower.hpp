@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: gives every node a device of the chain, decomposing what a device runs only in parts.
 //
-// Second step of planning, a replay of the graph. A node goes to the first device that claims it, or
-// that claims all nodes of its decomposition, and to the next one otherwise. Invariant: every live node
-// of the lowered graph is claimed by its device.
+// Second step of planning, a replay of the graph. A node goes to the first device that claims it,
+// or that claims all nodes of its decomposition, and to the next one otherwise. Invariant: every
+// live node of the lowered graph is claimed by its device.
 #pragma once
 
 #include <map>
@@ -25,8 +25,8 @@ struct HandedOn {
 /// What one device of the chain made of the nodes that reached it.
 struct DeviceSummary {
   std::string device;
-  size_t native = 0;      // claimed as they are
-  size_t decomposed = 0;  // run as their decomposition
+  size_t native = 0;                          // claimed as they are
+  size_t decomposed = 0;                      // run as their decomposition
   std::map<std::string, HandedOn> handed_on;  // by operator
   size_t handed_on_count() const;
   /// "cpu: 120 native, 4 decomposed, 2 to the next (Conv: only float32)".
@@ -41,7 +41,8 @@ struct Lowered {
   std::vector<std::string> warnings;  // one a device that handed nodes on (Fallback::kWarn)
 };
 
-/// GR_UNSUPPORTED: no device runs a node (all reasons are listed), or under kStrict the first does not.
+/// GR_UNSUPPORTED: no device runs a node (all reasons are listed), or under kStrict the first does
+/// not.
 Result<Lowered> lower(const Graph& graph, const Bindings& bindings,
                       const std::vector<Device*>& devices, Fallback fallback);
 

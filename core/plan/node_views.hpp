@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NodeViews: nodes of a bound graph in the form that backends read.
 //
-// Used by claim and prepare. Owns the arrays that the C structs point to; texts and dims belong to the
-// bound graph. Invariant: valid while the BoundGraph and its Graph are; ids are the graph's.
+// Used by claim and prepare. Owns the arrays that the C structs point to; texts and dims belong to
+// the bound graph. Invariant: valid while the BoundGraph and its Graph are; ids are the graph's.
 #pragma once
 
 #include <deque>

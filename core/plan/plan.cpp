@@ -2,10 +2,10 @@
 // make_plan: the steps of planning in order. See plan.hpp.
 #include "core/plan/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "core/plan/draft.hpp"
 #include "core/plan/layout.hpp"
@@ -21,10 +21,11 @@ Status check_memory(const Plan& plan) {
   for (const int32_t d : used) {
     const Device& device = *plan.devices[size_t(d)];
     if (device.host_memory()) continue;
-    return unsupported(fmt::format(
-        "backend {} has memory of its own; plans use host memory alone so far: put a backend in host "
-        "memory in its place",
-        device.name()));
+    return unsupported(
+        fmt::format("backend {} has memory of its own; plans use host memory alone so far: put a "
+                    "backend in host "
+                    "memory in its place",
+                    device.name()));
   }
   return {};
 }

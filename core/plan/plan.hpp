@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: one step of a graph, ready to be replayed: kernels, order, streams, waits and every byte.
 //
-// Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors. The
-// steps: lower (claims) -> draft (tasks, storage, writes) -> schedule -> arena. Invariant: immutable;
-// it holds offsets, not addresses, except for the kernels and constants that it owns.
+// Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors.
+// The steps: lower (claims) -> draft (tasks, storage, writes) -> schedule -> arena. Invariant:
+// immutable; it holds offsets, not addresses, except for the kernels and constants that it owns.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ namespace gradrack {
 
 /// Lifetime of a storage and who allocates it.
 enum class Residence {
-  kStore,      // parameters, buffers, states, accumulators: the run's Store
-  kConstant,   // the plan
-  kInput,      // batches and scalars: the executor; the host writes it before a run
-  kOutput,     // outputs and objectives: the executor; the host reads it after a run
-  kArena       // within a run: the executor; bytes are shared over time
+  kStore,     // parameters, buffers, states, accumulators: the run's Store
+  kConstant,  // the plan
+  kInput,     // batches and scalars: the executor; the host writes it before a run
+  kOutput,    // outputs and objectives: the executor; the host reads it after a run
+  kArena      // within a run: the executor; bytes are shared over time
 };
 
 /// Bytes that tensors (a value and its views) live in.
@@ -33,7 +33,7 @@ struct PlanStorage {
   std::string name;               // of a source; the key in the Store
   int32_t device = 0;             // whose memory
   int64_t bytes = 0;
-  int64_t offset = 0;             // within its residence's block (not for kStore)
+  int64_t offset = 0;  // within its residence's block (not for kStore)
 };
 
 struct PlanTensor {
@@ -44,10 +44,10 @@ struct PlanTensor {
 
 struct PlanTask {
   int32_t device = 0;
-  int32_t kernel = -1;           // index into kernels; -1: copies inputs[0] to outputs[0]
-  std::vector<int32_t> inputs;   // tensors, in the kernel's border order
+  int32_t kernel = -1;          // index into kernels; -1: copies inputs[0] to outputs[0]
+  std::vector<int32_t> inputs;  // tensors, in the kernel's border order
   std::vector<int32_t> outputs;
-  int32_t workspace = -1;        // storage
+  int32_t workspace = -1;  // storage
 };
 
 /// A source that the host sets, or a result that it reads: name and tensor.
@@ -72,8 +72,8 @@ struct MemoryReport {
   int64_t inputs = 0;
   int64_t outputs = 0;
   int64_t arena = 0;
-  int64_t live_peak = 0;    // most bytes of the arena in use at once, in schedule order
-  std::string peak_task;    // where that is
+  int64_t live_peak = 0;  // most bytes of the arena in use at once, in schedule order
+  std::string peak_task;  // where that is
   int64_t total() const {
     return parameters + buffers + states + accumulators + constants + inputs + outputs + arena;
   }
@@ -82,7 +82,7 @@ struct MemoryReport {
 };
 
 struct PlanRequest {
-  const Graph* graph = nullptr;    // differentiated, with updates and writes, simplified
+  const Graph* graph = nullptr;  // differentiated, with updates and writes, simplified
   Bindings bindings = {};
   std::vector<Device*> devices = {};  // the backend chain, best first; they outlive the plan
   Fallback fallback = Fallback::kWarn;
@@ -94,18 +94,18 @@ struct PlanRequest {
 struct Plan {
   std::vector<Device*> devices;
   std::vector<DeviceSummary> summary;
-  std::vector<std::string> events;   // each fallback with its reason
+  std::vector<std::string> events;  // each fallback with its reason
 
   std::vector<PlanStorage> storages;
   std::vector<PlanTensor> tensors;
-  std::vector<PlanTask> tasks;       // in program order, as in `table`
+  std::vector<PlanTask> tasks;  // in program order, as in `table`
   TaskTable table;
   Schedule schedule;
-  std::vector<Access> accesses;      // of all tasks, for the proof and for reports
+  std::vector<Access> accesses;  // of all tasks, for the proof and for reports
   std::vector<Kernel> kernels;
 
-  std::vector<PlanPort> inputs;      // each batch brings them
-  std::vector<PlanPort> scalars;     // the host sets them
+  std::vector<PlanPort> inputs;   // each batch brings them
+  std::vector<PlanPort> scalars;  // the host sets them
   std::vector<PlanPort> outputs;
   std::vector<PlanObjective> objectives;
 
@@ -116,8 +116,9 @@ struct Plan {
   MemoryReport memory;
 };
 
-/// Errors: GR_UNSUPPORTED (no backend runs a node, or strict fallback, or devices that share no memory),
-/// GR_INVALID_ARGUMENT (unbound symbols, a source written twice), those of backends. [plan]
+/// Errors: GR_UNSUPPORTED (no backend runs a node, or strict fallback, or devices that share no
+/// memory), GR_INVALID_ARGUMENT (unbound symbols, a source written twice), those of backends.
+/// [plan]
 Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request);
 
 /// The plan for people: devices, tasks by kind, streams and waits, memory; with `order`, each task.

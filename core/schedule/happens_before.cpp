@@ -2,9 +2,9 @@
 // HappensBefore and its proof: see happens_before.hpp.
 #include "core/schedule/happens_before.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace gradrack {
 
@@ -37,8 +37,8 @@ HappensBefore::HappensBefore(const Schedule& schedule) {
 namespace {
 
 std::string race_text(const TaskTable& table, uint32_t a, uint32_t b, std::string_view about) {
-  return fmt::format("task {} ({}) and task {} ({}) are not ordered: {}", a, table.tasks[a].name,
-                     b, table.tasks[b].name, about);
+  return fmt::format("task {} ({}) and task {} ({}) are not ordered: {}", a, table.tasks[a].name, b,
+                     table.tasks[b].name, about);
 }
 
 }  // namespace
@@ -62,10 +62,10 @@ Status check_happens_before(const TaskTable& table, const Schedule& schedule,
       if (b.space != a.space || b.offset >= a.offset + a.bytes) break;
       if (a.task == b.task || !(a.write || b.write) || b.bytes == 0) continue;
       if (!before(a.task, b.task) && !before(b.task, a.task)) {
-        return internal_error(race_text(
-            table, a.task, b.task,
-            fmt::format("both use bytes {} to {} of space {}", b.offset,
-                        std::min(a.offset + a.bytes, b.offset + b.bytes), a.space)));
+        return internal_error(
+            race_text(table, a.task, b.task,
+                      fmt::format("both use bytes {} to {} of space {}", b.offset,
+                                  std::min(a.offset + a.bytes, b.offset + b.bytes), a.space)));
       }
     }
   }

@@ -25,9 +25,7 @@ class HappensBefore {
   /// `lanes()` counts of tasks that have finished when `task` starts.
   const uint32_t* started(uint32_t task) const { return &clocks_[task * lanes_]; }
   /// True when `a` has finished before `b` starts, whatever the timing. False for a == b.
-  bool operator()(uint32_t a, uint32_t b) const {
-    return started(b)[lane_[a]] > place_[a];
-  }
+  bool operator()(uint32_t a, uint32_t b) const { return started(b)[lane_[a]] > place_[a]; }
 
  private:
   size_t lanes_ = 1;

@@ -2,10 +2,10 @@
 // Asking a scheduler, checking its answer, inserting the fewest waits: see schedule.hpp.
 #include "core/schedule/schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 namespace gradrack {
 
@@ -30,8 +30,8 @@ Status check_order(const TaskTable& table, const std::vector<uint32_t>& order,
     }
     position[task] = k;
     if (stream[task] >= streams) {
-      return invalid_argument(fmt::format("task {} is on stream {}, there are {}", task,
-                                          stream[task], streams));
+      return invalid_argument(
+          fmt::format("task {} is on stream {}, there are {}", task, stream[task], streams));
     }
   }
   for (uint32_t task = 0; task < count; ++task) {
@@ -57,8 +57,9 @@ void assign_lanes(const TaskTable& table, const std::vector<uint32_t>& stream, S
   }
 }
 
-/// Walks the order with a clock per lane. A task's candidates are the latest dependency of each other
-/// lane that its lane has not seen; one that another candidate has already seen needs no wait.
+/// Walks the order with a clock per lane. A task's candidates are the latest dependency of each
+/// other lane that its lane has not seen; one that another candidate has already seen needs no
+/// wait.
 class WaitInserter {
  public:
   WaitInserter(const TaskTable& table, Schedule* schedule)

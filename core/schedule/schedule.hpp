@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedule: an order, a stream per task, and the waits that make the order true on the device.
 //
-// Asks a scheduler plugin (or takes program order), checks its answer, and inserts waits where streams
-// meet. A lane is one stream of one device: tasks of a lane run in order. Invariant: every dependency
-// of the table happens before its task, by lane order or by a chain of waits, and no wait can be left
-// out. Proofs about it are in happens_before.hpp.
+// Asks a scheduler plugin (or takes program order), checks its answer, and inserts waits where
+// streams meet. A lane is one stream of one device: tasks of a lane run in order. Invariant: every
+// dependency of the table happens before its task, by lane order or by a chain of waits, and no
+// wait can be left out. Proofs about it are in happens_before.hpp.
 #pragma once
 
 #include <cstdint>
@@ -42,20 +42,20 @@ struct ScheduleRequest {
   const TaskTable* table = nullptr;
   std::string scheduler_name;
   const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
-  uint32_t max_streams = 1;             // of the devices
+  uint32_t max_streams = 1;                   // of the devices
   int64_t memory_limit = 0;
 };
 
 /// Tasks in program order on stream 0.
 Schedule program_order(const TaskTable& table);
 
-/// The scheduler's order. An answer that is not legal (a task missing or twice, a dependency after its
-/// task, a stream out of range), or GR_UNSUPPORTED, gives program order with `fallback_reason`. Any
-/// other error of the plugin is returned. [plan]
+/// The scheduler's order. An answer that is not legal (a task missing or twice, a dependency after
+/// its task, a stream out of range), or GR_UNSUPPORTED, gives program order with `fallback_reason`.
+/// Any other error of the plugin is returned. [plan]
 Result<Schedule> make_schedule(const ScheduleRequest& request);
 
-/// A schedule from an order and a stream per task: lanes and waits filled in. GR_INVALID_ARGUMENT says
-/// what is not legal.
+/// A schedule from an order and a stream per task: lanes and waits filled in. GR_INVALID_ARGUMENT
+/// says what is not legal.
 Result<Schedule> schedule_from(const TaskTable& table, const std::vector<uint32_t>& order,
                                const std::vector<uint32_t>& stream, uint32_t streams);
 

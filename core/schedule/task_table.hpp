@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TaskTable: the tasks of a plan as a scheduler sees them, and the bytes they touch.
 //
-// Between plan, which fills it, and schedule, which orders it. Invariant: tasks are in program order,
-// itself a legal order, so each dependency is smaller than the task's own index. Knows no graph.
+// Between plan, which fills it, and schedule, which orders it. Invariant: tasks are in program
+// order, itself a legal order, so each dependency is smaller than the task's own index. Knows no
+// graph.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 namespace gradrack {
 
 struct Task {
-  int32_t kind = 0;           // GR_KIND_*
-  int32_t stage = -1;         // index into TaskTable::stages
-  int32_t device = 0;         // index into the plan's devices
-  int64_t cost_ns = 0;        // estimated or measured
-  int64_t bytes_held = 0;     // of the outputs it makes
-  int64_t bytes_freed = 0;    // whose last reader it is in program order
-  std::vector<uint32_t> deps; // sorted, unique
-  std::string name;           // operator and outputs, for messages
+  int32_t kind = 0;            // GR_KIND_*
+  int32_t stage = -1;          // index into TaskTable::stages
+  int32_t device = 0;          // index into the plan's devices
+  int64_t cost_ns = 0;         // estimated or measured
+  int64_t bytes_held = 0;      // of the outputs it makes
+  int64_t bytes_freed = 0;     // whose last reader it is in program order
+  std::vector<uint32_t> deps;  // sorted, unique
+  std::string name;            // operator and outputs, for messages
 };
 
 struct TaskTable {

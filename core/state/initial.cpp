@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initial values: see initial.hpp. Draws go through a small block so that no full copy in double exists.
+// Initial values: see initial.hpp. Draws go through a small block so that no full copy in double
+// exists.
 #include "core/state/initial.hpp"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ double uniform53(uint32_t high, uint32_t low) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-std::array<double, 2> draw_pair(const gr_init_t& init, uint64_t seed, uint64_t hash, uint64_t pair) {
+std::array<double, 2> draw_pair(const gr_init_t& init, uint64_t seed, uint64_t hash,
+                                uint64_t pair) {
   const uint32_t counter[4] = {static_cast<uint32_t>(pair), static_cast<uint32_t>(pair >> 32),
                                static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)};
   uint32_t bits[4];
@@ -37,8 +39,8 @@ std::array<double, 2> draw_pair(const gr_init_t& init, uint64_t seed, uint64_t h
 
 }  // namespace
 
-Status write_initial(const std::string& name, gr_dtype_t dtype, const gr_init_t& init, uint64_t seed,
-                     int64_t count, void* out) {
+Status write_initial(const std::string& name, gr_dtype_t dtype, const gr_init_t& init,
+                     uint64_t seed, int64_t count, void* out) {
   if (init.kind < GR_INIT_CONSTANT || init.kind > GR_INIT_UNIFORM) {
     return invalid_argument("'" + name + "': unknown initializer " + std::to_string(init.kind));
   }

@@ -2,10 +2,10 @@
 // Store: see store.hpp.
 #include "core/state/store.hpp"
 
-#include <cstring>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <cstring>
 
 #include "core/state/initial.hpp"
 
@@ -34,8 +34,7 @@ Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
   if (!index_.emplace(name, tensors_.size()).second) {
     return invalid_argument("'" + name + "' is declared twice");
   }
-  tensors_.push_back(
-      {name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), nullptr});
+  tensors_.push_back({name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), nullptr});
   return {};
 }
 
@@ -106,12 +105,12 @@ Status Store::copy(void* destination, const void* source, int64_t bytes, bool to
 
 namespace {
 
-Status check_access(const StoredTensor* tensor, std::string_view name, size_t bytes, bool allocated) {
+Status check_access(const StoredTensor* tensor, std::string_view name, size_t bytes,
+                    bool allocated) {
   if (tensor == nullptr) return not_found("the store has no tensor '" + std::string(name) + "'");
   if (!allocated) return {GR_FAILED_PRECONDITION, "the store is not allocated yet"};
   if (static_cast<int64_t>(bytes) != tensor->bytes) {
-    return invalid_argument(
-        fmt::format("'{}' holds {} bytes, got {}", name, tensor->bytes, bytes));
+    return invalid_argument(fmt::format("'{}' holds {} bytes, got {}", name, tensor->bytes, bytes));
   }
   return {};
 }

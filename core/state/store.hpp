@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store: the tensors that live longer than a step: parameters, buffers, optimizer state, accumulators.
+// Store: the tensors that live longer than a step: parameters, buffers, optimizer state,
+// accumulators.
 //
-// Declared once from the graph's sources, allocated in one block a class, then shared by every plan of
-// the run (train, evaluation) and by checkpoints. Invariant: after allocate() no address changes.
-// It does not know files or plans.
+// Declared once from the graph's sources, allocated in one block a class, then shared by every plan
+// of the run (train, evaluation) and by checkpoints. Invariant: after allocate() no address
+// changes. It does not know files or plans.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ class Store {
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   /// Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
-  /// Copies the content to or from the host. The span's size must be the tensor's bytes. Nothing may be
-  /// running on the device. [main]
+  /// Copies the content to or from the host. The span's size must be the tensor's bytes. Nothing
+  /// may be running on the device. [main]
   Status read(std::string_view name, std::span<std::byte> out) const;
   Status write(std::string_view name, std::span<const std::byte> content);
 

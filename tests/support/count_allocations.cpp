@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces the global operator new: see count_allocations.hpp. The array and nothrow forms come down to
-// it by default; over-aligned ones do not, and are not counted.
+// Replaces the global operator new: see count_allocations.hpp. The array and nothrow forms come
+// down to it by default; over-aligned ones do not, and are not counted.
 #include "tests/support/count_allocations.hpp"
 
 #include <atomic>

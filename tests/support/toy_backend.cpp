@@ -101,8 +101,7 @@ KernelEntry make_entry(const std::string& op, LoopKernel::Body body, int in_plac
   return {op, [](const NodeSpec&) { return std::string(); },
           [=](const NodeSpec& node) {
             const int64_t count = node.outputs[0].count;
-            return std::make_unique<LoopKernel>(body, count, in_place,
-                                                count * scratch_per_element);
+            return std::make_unique<LoopKernel>(body, count, in_place, count * scratch_per_element);
           }};
 }
 

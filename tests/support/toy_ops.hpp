@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Toy operators and a toy backend, so that planning and execution are tested without real kernels.
 //
-// The operators are element-wise (one shape, float32) but for Sum and Product; the backend runs them in
-// host memory through the frame that real ones use, and can refuse, fail and run on threads on demand.
+// The operators are element-wise (one shape, float32) but for Sum and Product; the backend runs
+// them in host memory through the frame that real ones use, and can refuse, fail and run on threads
+// on demand.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@
 namespace gradrack::toy {
 
 /// Add, Mul, Neg (may run in place), Twice (needs a workspace), Halves (two outputs: x/2 and x/4),
-/// Move (p - g, may overwrite p), Sum (to a scalar), Product (matrix product), Fail (its kernel fails),
-/// Flat (a view), Square = Mul(x, x) and Poly = Add(Square(x), x) (decompositions).
+/// Move (p - g, may overwrite p), Sum (to a scalar), Product (matrix product), Fail (its kernel
+/// fails), Flat (a view), Square = Mul(x, x) and Poly = Add(Square(x), x) (decompositions).
 const OpRegistry& ops();
 
 struct BackendOptions {
@@ -45,8 +46,8 @@ class Builder {
  public:
   Builder() : graph(ops()) {}
 
-  ValueId source(Source source, const std::string& name, Shape shape,
-                 gr_dtype_t dtype = GR_FLOAT32, gr_init_t init = {});
+  ValueId source(Source source, const std::string& name, Shape shape, gr_dtype_t dtype = GR_FLOAT32,
+                 gr_init_t init = {});
   ValueId input(const std::string& name, Shape shape) {
     return source(Source::kInput, name, std::move(shape));
   }

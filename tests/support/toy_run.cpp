@@ -2,9 +2,9 @@
 // See toy_run.hpp.
 #include "tests/support/toy_run.hpp"
 
-#include <cstring>
-
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 namespace gradrack::toy {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of toy operators, planned, with its store and executor: what most tests of execution need.
+// A graph of toy operators, planned, with its store and executor: what most tests of execution
+// need.
 #pragma once
 
 #include <memory>

@@ -34,28 +34,30 @@ class Scheduler {
 
   /// Any order that respects the dependencies, any stream, all by `seed`.
   static Scheduler random(uint32_t streams, uint32_t seed) {
-    return Scheduler(streams, [seed](const gr_schedule_request_t& request, uint32_t* order,
-                                     uint32_t* stream, gr_error_t*) -> int32_t {
-      std::mt19937 draw(seed);
-      std::vector<uint32_t> missing(request.task_count), ready;
-      std::vector<std::vector<uint32_t>> after(request.task_count);
-      for (uint32_t t = 0; t < request.task_count; ++t) {
-        missing[t] = request.tasks[t].dep_count;
-        for (uint32_t k = 0; k < missing[t]; ++k) after[request.tasks[t].deps[k]].push_back(t);
-        if (missing[t] == 0) ready.push_back(t);
-        stream[t] = draw() % request.streams;
-      }
-      for (uint32_t at = 0; !ready.empty(); ++at) {
-        const size_t pick = draw() % ready.size();
-        const uint32_t task = ready[pick];
-        ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
-        order[at] = task;
-        for (const uint32_t next : after[task]) {
-          if (--missing[next] == 0) ready.push_back(next);
-        }
-      }
-      return GR_OK;
-    });
+    return Scheduler(streams,
+                     [seed](const gr_schedule_request_t& request, uint32_t* order, uint32_t* stream,
+                            gr_error_t*) -> int32_t {
+                       std::mt19937 draw(seed);
+                       std::vector<uint32_t> missing(request.task_count), ready;
+                       std::vector<std::vector<uint32_t>> after(request.task_count);
+                       for (uint32_t t = 0; t < request.task_count; ++t) {
+                         missing[t] = request.tasks[t].dep_count;
+                         for (uint32_t k = 0; k < missing[t]; ++k)
+                           after[request.tasks[t].deps[k]].push_back(t);
+                         if (missing[t] == 0) ready.push_back(t);
+                         stream[t] = draw() % request.streams;
+                       }
+                       for (uint32_t at = 0; !ready.empty(); ++at) {
+                         const size_t pick = draw() % ready.size();
+                         const uint32_t task = ready[pick];
+                         ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
+                         order[at] = task;
+                         for (const uint32_t next : after[task]) {
+                           if (--missing[next] == 0) ready.push_back(next);
+                         }
+                       }
+                       return GR_OK;
+                     });
   }
 
  private:

@@ -2,9 +2,9 @@
 // Device: allocations are counted; conversions of numbers round once and refuse what does not fit.
 #include "core/device/device.hpp"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "core/device/convert.hpp"
 #include "tests/support/toy_ops.hpp"

@@ -105,8 +105,7 @@ TEST(Executor, AnUnknownPortNamesTheNearest) {
   ToyRun run(b.graph, backend);
   const Status status = run.executor->input("token").status();
   EXPECT_EQ(status.code(), GR_NOT_FOUND);
-  EXPECT_NE(status.message().find("did you mean 'tokens'?"), std::string::npos)
-      << status.message();
+  EXPECT_NE(status.message().find("did you mean 'tokens'?"), std::string::npos) << status.message();
 }
 
 TEST(Executor, AMissingParameterIsNamed) {

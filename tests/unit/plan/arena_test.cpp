@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: bytes are shared only by what is never alive together, by brute force over random schedules.
+// Arena: bytes are shared only by what is never alive together, by brute force over random
+// schedules.
 #include "core/plan/arena.hpp"
 
-#include <random>
-
 #include <gtest/gtest.h>
+
+#include <random>
 
 namespace gradrack {
 namespace {
@@ -32,8 +33,10 @@ TEST(Arena, KeepsInputAndOutputOfATaskApart) {
 TEST(Arena, FillsTheSmallestGapThatFits) {
   // Two gaps beside items that stay: the last item takes the smaller one.
   const HappensBefore before(row(6));
-  std::vector<ArenaItem> items = {{512, 0, {0, 1}, 0}, {256, 0, {0, 5}, 0},
-                                  {208, 0, {0, 1}, 0}, {208, 0, {0, 5}, 0},
+  std::vector<ArenaItem> items = {{512, 0, {0, 1}, 0},
+                                  {256, 0, {0, 5}, 0},
+                                  {208, 0, {0, 1}, 0},
+                                  {208, 0, {0, 5}, 0},
                                   {192, 3, {3, 4}, 0}};
   const int64_t total = place_arena(&items, before, 64);
   EXPECT_EQ(total, 512 + 256 + 256 + 256);

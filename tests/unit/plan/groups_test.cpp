@@ -99,8 +99,8 @@ struct Fusing {
 TEST(Groups, AKernelSeesTheBorderOfItsGroupAlone) {
   Builder b;
   const ValueId x = b.input("x", {2});
-  const ValueId inner = b.op("Neg", {x});          // read inside only
-  const ValueId shown = b.op("Add", {inner, x});   // read inside, and an output
+  const ValueId inner = b.op("Neg", {x});         // read inside only
+  const ValueId shown = b.op("Add", {inner, x});  // read inside, and an output
   b.output("shown", shown);
   b.output("y", b.op("Mul", {shown, inner}));
   Backend backend;

@@ -37,8 +37,7 @@ TEST(Lower, DecomposesWhatADeviceRunsOnlyInParts) {
 TEST(Lower, HandsOnWhatNeitherTheNodeNorItsPartsCanRun) {
   Backend first({.name = "first", .refused = {"Mul"}});
   Backend second({.name = "second"});
-  auto lowered =
-      lower(poly_graph(), {}, {first.device(), second.device()}, Fallback::kWarn);
+  auto lowered = lower(poly_graph(), {}, {first.device(), second.device()}, Fallback::kWarn);
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   EXPECT_EQ(lowered->device, (std::vector<int32_t>{0, 1, 1}));  // Neg, then Mul and Add of Poly
   EXPECT_EQ(lowered->summary[0].native, 1u);
@@ -75,8 +74,8 @@ TEST(Lower, NamesEveryReasonWhenNobodyRunsANode) {
   auto lowered = lower(poly_graph(), {}, {first.device(), second.device()}, Fallback::kAllow);
   ASSERT_FALSE(lowered.ok());
   EXPECT_EQ(lowered.status().code(), GR_UNSUPPORTED);
-  for (const char* part : {"no backend runs Neg", "first says no kernel for Neg",
-                           "second says no kernel for Neg"}) {
+  for (const char* part :
+       {"no backend runs Neg", "first says no kernel for Neg", "second says no kernel for Neg"}) {
     EXPECT_NE(lowered.status().message().find(part), std::string::npos)
         << lowered.status().message();
   }

@@ -104,7 +104,9 @@ Graph step_graph() {
   const ValueId s = b.source(Source::kBuffer, "s", {3});
   const ValueId y = b.op("Product", {x, w});
   b.output("y", y);
-  b.output("loss", b.op("Sum", {b.op("Twice", {b.op("Add", {y, b.constant({8, 4}, std::vector<double>(32, 1))})})}));
+  b.output("loss",
+           b.op("Sum", {b.op("Twice",
+                             {b.op("Add", {y, b.constant({8, 4}, std::vector<double>(32, 1))})})}));
   b.write(m, b.op("Add", {m, a}));
   b.write(w, b.op("Move", {w, b.op("Neg", {m})}));
   b.write(s, b.op("Neg", {s}));
@@ -138,8 +140,8 @@ TEST(Plan, DescribesDevicesTasksAndMemory) {
   Backend backend;
   const std::string text = describe(*plan_of(graph, backend), true);
   for (const char* part : {"backend toy: 8 native, 0 decomposed, 0 to the next",
-                           "schedule: program order, 1 streams, 0 waits", "memory: parameters 256 B",
-                           "toy/0 0: forward Product (node 0)"}) {
+                           "schedule: program order, 1 streams, 0 waits",
+                           "memory: parameters 256 B", "toy/0 0: forward Product (node 0)"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
 }
@@ -147,14 +149,15 @@ TEST(Plan, DescribesDevicesTasksAndMemory) {
 TEST(Plan, SaysWhyAScheduleWasNotTaken) {
   const Graph graph = step_graph();
   Backend backend;
-  toy::Scheduler bad(1, [](const gr_schedule_request_t& request, uint32_t* order, uint32_t* stream,
-                           gr_error_t*) -> int32_t {
-    for (uint32_t t = 0; t < request.task_count; ++t) {
-      order[t] = request.task_count - 1 - t;
-      stream[t] = 0;
-    }
-    return GR_OK;
-  });
+  toy::Scheduler bad(1,
+                     [](const gr_schedule_request_t& request, uint32_t* order, uint32_t* stream,
+                        gr_error_t*) -> int32_t {
+                       for (uint32_t t = 0; t < request.task_count; ++t) {
+                         order[t] = request.task_count - 1 - t;
+                         stream[t] = 0;
+                       }
+                       return GR_OK;
+                     });
   PlanRequest request;
   request.graph = &graph;
   request.devices = {backend.device()};

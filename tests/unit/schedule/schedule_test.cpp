@@ -2,9 +2,9 @@
 // Schedules: answers of schedulers are checked, waits are sufficient and none can be left out.
 #include "core/schedule/schedule.hpp"
 
-#include <random>
-
 #include <gtest/gtest.h>
+
+#include <random>
 
 #include "core/schedule/happens_before.hpp"
 #include "tests/support/toy_scheduler.hpp"
@@ -40,12 +40,12 @@ Schedule ask(toy::Scheduler& scheduler, const TaskTable& table, uint32_t max_str
 }
 
 toy::Scheduler answering(std::vector<uint32_t> order, std::vector<uint32_t> stream) {
-  return toy::Scheduler(2, [=](const gr_schedule_request_t&, uint32_t* o, uint32_t* s,
-                               gr_error_t*) -> int32_t {
-    std::copy(order.begin(), order.end(), o);
-    std::copy(stream.begin(), stream.end(), s);
-    return GR_OK;
-  });
+  return toy::Scheduler(
+      2, [=](const gr_schedule_request_t&, uint32_t* o, uint32_t* s, gr_error_t*) -> int32_t {
+        std::copy(order.begin(), order.end(), o);
+        std::copy(stream.begin(), stream.end(), s);
+        return GR_OK;
+      });
 }
 
 void expect_fallback(std::vector<uint32_t> order, std::vector<uint32_t> stream,
@@ -85,19 +85,19 @@ TEST(Schedule, FallsBackWhenAStreamIsOutOfRange) {
 }
 
 TEST(Schedule, FallsBackWhenTheSchedulerDeclines) {
-  toy::Scheduler scheduler(2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*,
-                                 gr_error_t* err) -> int32_t {
-    return gr_fail(err, GR_UNSUPPORTED, "", "too many tasks for me");
-  });
+  toy::Scheduler scheduler(
+      2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*, gr_error_t* err) -> int32_t {
+        return gr_fail(err, GR_UNSUPPORTED, "", "too many tasks for me");
+      });
   EXPECT_NE(ask(scheduler, diamond()).fallback_reason.find("too many tasks for me"),
             std::string::npos);
 }
 
 TEST(Schedule, StopsOnAnyOtherError) {
-  toy::Scheduler scheduler(2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*,
-                                 gr_error_t* err) -> int32_t {
-    return gr_fail(err, GR_INTERNAL, "", "a bug");
-  });
+  toy::Scheduler scheduler(
+      2, [](const gr_schedule_request_t&, uint32_t*, uint32_t*, gr_error_t* err) -> int32_t {
+        return gr_fail(err, GR_INTERNAL, "", "a bug");
+      });
   ScheduleRequest request;
   request.table = &diamond();
   request.scheduler = scheduler.table();
@@ -108,11 +108,11 @@ TEST(Schedule, StopsOnAnyOtherError) {
 
 TEST(Schedule, OffersNoMoreStreamsThanTheDevicesHave) {
   uint32_t offered = 0;
-  toy::Scheduler scheduler(7, [&](const gr_schedule_request_t& request, uint32_t*, uint32_t*,
-                                  gr_error_t*) -> int32_t {
-    offered = request.streams;
-    return GR_UNSUPPORTED;
-  });
+  toy::Scheduler scheduler(
+      7, [&](const gr_schedule_request_t& request, uint32_t*, uint32_t*, gr_error_t*) -> int32_t {
+        offered = request.streams;
+        return GR_UNSUPPORTED;
+      });
   ask(scheduler, diamond(), 3);
   EXPECT_EQ(offered, 3u);
 }
@@ -165,7 +165,8 @@ TEST(HappensBefore, WaitsOfRandomSchedulesSufficeAndEachIsNeeded) {
     for (size_t k = 0; k < made.waits.size(); ++k) {
       Schedule mutant = made;
       mutant.waits.erase(mutant.waits.begin() + static_cast<std::ptrdiff_t>(k));
-      EXPECT_FALSE(check_happens_before(table, mutant, {}).ok()) << "seed " << seed << " wait " << k;
+      EXPECT_FALSE(check_happens_before(table, mutant, {}).ok())
+          << "seed " << seed << " wait " << k;
       ++mutations;
     }
   }
@@ -176,19 +177,21 @@ TEST(HappensBefore, RefutesAnUnorderedPairOnSharedBytes) {
   const TaskTable table = table_of({{}, {}});
   auto made = schedule_from(table, {0, 1}, {0, 1}, 2);
   ASSERT_TRUE(made.ok());
-  const Status apart = check_happens_before(table, *made, {{0, 0, 0, 64, true}, {1, 0, 64, 64, true}});
+  const Status apart =
+      check_happens_before(table, *made, {{0, 0, 0, 64, true}, {1, 0, 64, 64, true}});
   EXPECT_TRUE(apart.ok()) << apart.message();
-  const Status race = check_happens_before(table, *made, {{0, 0, 0, 65, true}, {1, 0, 64, 64, false}});
+  const Status race =
+      check_happens_before(table, *made, {{0, 0, 0, 65, true}, {1, 0, 64, 64, false}});
   ASSERT_FALSE(race.ok());
-  EXPECT_NE(race.message().find("task 0 (t0) and task 1 (t1)"), std::string::npos) << race.message();
+  EXPECT_NE(race.message().find("task 0 (t0) and task 1 (t1)"), std::string::npos)
+      << race.message();
 }
 
 TEST(HappensBefore, ReadersMayRunTogether) {
   const TaskTable table = table_of({{}, {}});
   auto made = schedule_from(table, {0, 1}, {0, 1}, 2);
   ASSERT_TRUE(made.ok());
-  EXPECT_TRUE(
-      check_happens_before(table, *made, {{0, 0, 0, 8, false}, {1, 0, 0, 8, false}}).ok());
+  EXPECT_TRUE(check_happens_before(table, *made, {{0, 0, 0, 8, false}, {1, 0, 0, 8, false}}).ok());
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // Initial values: golden numbers (from the Python twin of Philox), distribution, independence.
 #include "core/state/initial.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "gradrack/tensor.h"
 

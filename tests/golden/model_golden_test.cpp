@@ -134,7 +134,8 @@ std::string run_name(const ::testing::TestParamInfo<Run>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ModelGolden,
-                         ::testing::Values(Run{"fp64", "reference"}, Run{"fp32", "reference"}),
+                         ::testing::Values(Run{"fp64", "reference"}, Run{"fp32", "reference"},
+                                           Run{"fp32", "cpu"}),
                          run_name);
 
 }  // namespace

@@ -19,39 +19,66 @@ using host::Dims;
 using host::Kernel;
 using host::NodeSpec;
 
-/// y = f(inputs), with 1, 2 or 3 inputs of types In... broadcast to the output's shape.
+/// n elements: out[i] = f(in[0][i * step], ...). Bytes, so that one kernel class serves all types.
+using Loop = void (*)(const char* const* in, const int64_t* steps, char* out, int64_t n);
+
 template <class Function, class Out, class... In>
-class LoopKernel final : public Kernel {
- public:
-  LoopKernel(const NodeSpec& node, const Context& context)
-      : context_(context),
-        plan_(node.outputs[0].dims, shapes(node)),
-        shared_(same_shape_input(node)) {}
-
-  int in_place(int) const override { return shared_; }
-
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
-    run_on(in, host::data<Out>(out[0]), std::index_sequence_for<In...>());
-    return GR_OK;
+struct LoopOf {
+  static void run(const char* const* in, const int64_t* steps, char* out, int64_t n) {
+    run_on(in, steps, reinterpret_cast<Out*>(out), n, std::index_sequence_for<In...>());
   }
 
  private:
   template <size_t... K>
-  void run_on(const DLTensor* const* in, Out* y, std::index_sequence<K...>) const {
+  static void run_on(const char* const* in, const int64_t* steps, Out* y, int64_t n,
+                     std::index_sequence<K...>) {
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = Function()(reinterpret_cast<const In*>(in[K])[i * steps[K]]...);
+    }
+  }
+};
+
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(const NodeSpec& node, const Context& context, Loop loop)
+      : context_(context),
+        loop_(loop),
+        plan_(node.outputs[0].dims, shapes(node)),
+        inputs_(node.inputs.size()),
+        out_bytes_(gr_dtype_bytes(node.outputs[0].dtype)),
+        shared_(same_shape_input(node)) {
+    for (size_t k = 0; k < inputs_; ++k) {
+      in_bytes_[k] = gr_dtype_bytes(node.inputs[k].dtype);
+      steps_[k] = plan_.step(k);
+    }
+  }
+
+  int in_place(int) const override { return shared_; }
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
     plan_.run(context_.pool, kFunctionGrain,
               [&](const LoopPlan::Offsets& at, int64_t to, int64_t n) {
-                for (int64_t i = 0; i < n; ++i) {
-                  y[to + i] = Function()(host::data<In>(in[K])[at[K] + i * plan_.step(K)]...);
+                const char* from[LoopPlan::kMaxOperands] = {};
+                for (size_t k = 0; k < inputs_; ++k) {
+                  from[k] = static_cast<const char*>(in[k]->data) + at[k] * in_bytes_[k];
                 }
+                loop_(from, steps_.data(), static_cast<char*>(out[0]->data) + to * out_bytes_, n);
               });
+    return GR_OK;
   }
+
+ private:
   static std::vector<Dims> shapes(const NodeSpec& node) {
     std::vector<Dims> all;
-    for (size_t k = 0; k < sizeof...(In); ++k) all.push_back(node.inputs[k].dims);
+    for (const host::TensorSpec& input : node.inputs) all.push_back(input.dims);
     return all;
   }
   const Context& context_;
+  Loop loop_;
   LoopPlan plan_;
+  size_t inputs_;
+  int64_t out_bytes_;
+  std::array<int64_t, LoopPlan::kMaxOperands> in_bytes_{}, steps_{};
   int shared_;
 };
 
@@ -104,153 +131,152 @@ struct CastF {
   }
 };
 
-bool one_of(gr_dtype_t dtype, std::initializer_list<gr_dtype_t> known) {
-  for (const gr_dtype_t d : known) {
-    if (d == dtype) return true;
-  }
-  return false;
-}
+/// Gives the loop for a node's dtypes, or null where there is none.
+using Chooser = Loop (*)(const NodeSpec& node);
 
-host::KernelEntry entry(const char* op, size_t inputs, std::vector<gr_dtype_t> known,
-                        std::function<std::unique_ptr<Kernel>(const NodeSpec&)> make) {
-  const auto claim = [inputs, known](const NodeSpec& node) -> std::string {
+void add(host::KernelTable& table, const Context& context, const char* op, size_t inputs,
+         Chooser choose) {
+  const auto claim = [inputs, choose](const NodeSpec& node) -> std::string {
     if (node.inputs.size() != inputs) {
       return std::to_string(node.inputs.size()) + " inputs, " + std::to_string(inputs) +
              " are known";
     }
-    // The last input is never the condition of Where.
-    const gr_dtype_t dtype = node.inputs[inputs - 1].dtype;
-    for (const gr_dtype_t d : known) {
-      if (d == dtype) return {};
-    }
-    return "an input is " + host::dtype_text(dtype);
+    if (choose(node) != nullptr) return {};
+    return "an input is " + host::dtype_text(node.inputs[inputs - 1].dtype);
   };
-  return {op, claim, std::move(make)};
+  table.add({op, claim, [&context, choose](const NodeSpec& node) {
+               return std::make_unique<LoopKernel>(node, context, choose(node));
+             }});
 }
 
-/// T f(T, T) or bool f(T, T) for numbers other than float32.
-template <class Function, bool kToBool>
-void add_two(host::KernelTable& table, const Context& context, const char* op,
-             std::vector<gr_dtype_t> known) {
-  table.add(entry(op, 2, std::move(known), [&context](const NodeSpec& node) {
-    std::unique_ptr<Kernel> kernel;
-    host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
-      using T = decltype(zero);
-      using Out = std::conditional_t<kToBool, bool, T>;
-      kernel = std::make_unique<LoopKernel<Function, Out, T, T>>(node, context);
+/// T f(T, T).
+template <class Function>
+Loop arithmetic(const NodeSpec& node) {
+  switch (node.inputs[0].dtype) {
+    case GR_FLOAT64:
+      return LoopOf<Function, double, double, double>::run;
+    case GR_INT64:
+      return LoopOf<Function, int64_t, int64_t, int64_t>::run;
+    case GR_INT32:
+      return LoopOf<Function, int32_t, int32_t, int32_t>::run;
+    default:
+      return nullptr;
+  }
+}
+
+/// bool f(T, T).
+template <class Function>
+Loop comparison(const NodeSpec& node) {
+  switch (node.inputs[0].dtype) {
+    case GR_FLOAT64:
+      return LoopOf<Function, bool, double, double>::run;
+    case GR_INT64:
+      return LoopOf<Function, bool, int64_t, int64_t>::run;
+    case GR_INT32:
+      return LoopOf<Function, bool, int32_t, int32_t>::run;
+    default:
+      return nullptr;
+  }
+}
+
+Loop equality(const NodeSpec& node) {
+  if (node.inputs[0].dtype == GR_BOOL) return LoopOf<EqualF, bool, bool, bool>::run;
+  return comparison<EqualF>(node);
+}
+
+template <class Function>
+Loop logic(const NodeSpec& node) {
+  return node.inputs[0].dtype == GR_BOOL ? LoopOf<Function, bool, bool, bool>::run : nullptr;
+}
+
+template <class Function>
+Loop on_double(const NodeSpec& node) {
+  return node.inputs[0].dtype == GR_FLOAT64 ? LoopOf<Function, double, double>::run : nullptr;
+}
+
+template <class Function>
+Loop on_signed(const NodeSpec& node) {
+  if (node.inputs[0].dtype == GR_INT64) return LoopOf<Function, int64_t, int64_t>::run;
+  return on_double<Function>(node);
+}
+
+/// Division of integers is left out: by zero it is an error.
+Loop division(const NodeSpec& node) {
+  return node.inputs[0].dtype == GR_FLOAT64 ? LoopOf<DivF, double, double, double>::run : nullptr;
+}
+
+Loop power(const NodeSpec& node) {
+  const gr_dtype_t a = node.inputs[0].dtype, b = node.inputs[1].dtype;
+  if (a == GR_FLOAT32 && b == GR_FLOAT32) return LoopOf<PowF, float, float, float>::run;
+  return a == GR_FLOAT64 && b == GR_FLOAT64 ? LoopOf<PowF, double, double, double>::run : nullptr;
+}
+
+Loop negation(const NodeSpec& node) {
+  return node.inputs[0].dtype == GR_BOOL ? LoopOf<NotF, bool, bool>::run : nullptr;
+}
+
+Loop nan_test(const NodeSpec& node) {
+  if (node.inputs[0].dtype == GR_FLOAT32) return LoopOf<IsNanF, bool, float>::run;
+  return node.inputs[0].dtype == GR_FLOAT64 ? LoopOf<IsNanF, bool, double>::run : nullptr;
+}
+
+Loop selection(const NodeSpec& node) {
+  switch (node.inputs[1].dtype) {
+    case GR_FLOAT64:
+      return LoopOf<WhereF, double, bool, double, double>::run;
+    case GR_INT64:
+      return LoopOf<WhereF, int64_t, bool, int64_t, int64_t>::run;
+    case GR_INT32:
+      return LoopOf<WhereF, int32_t, bool, int32_t, int32_t>::run;
+    case GR_BOOL:
+      return LoopOf<WhereF, bool, bool, bool, bool>::run;
+    default:
+      return nullptr;
+  }
+}
+
+Loop conversion(const NodeSpec& node) {
+  Loop loop = nullptr;
+  host::dispatch_any(node.inputs[0].dtype, [&](auto from) {
+    host::dispatch_any(node.outputs[0].dtype, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      loop = LoopOf<CastF<To>, To, From>::run;
     });
-    return kernel;
-  }));
-}
-
-template <class Function>
-void add_double(host::KernelTable& table, const Context& context, const char* op) {
-  table.add(entry(op, 1, {GR_FLOAT64}, [&context](const NodeSpec& node) {
-    return std::make_unique<LoopKernel<Function, double, double>>(node, context);
-  }));
-}
-
-template <class Function>
-void add_bool(host::KernelTable& table, const Context& context, const char* op) {
-  table.add(entry(op, 2, {GR_BOOL}, [&context](const NodeSpec& node) {
-    return std::make_unique<LoopKernel<Function, bool, bool, bool>>(node, context);
-  }));
-}
-
-template <class Function>
-void add_signed(host::KernelTable& table, const Context& context, const char* op) {
-  table.add(entry(op, 1, {GR_FLOAT64, GR_INT64}, [&context](const NodeSpec& node) {
-    if (node.inputs[0].dtype == GR_INT64) {
-      return std::unique_ptr<Kernel>(new LoopKernel<Function, int64_t, int64_t>(node, context));
-    }
-    return std::unique_ptr<Kernel>(new LoopKernel<Function, double, double>(node, context));
-  }));
-}
-
-void add_cast(host::KernelTable& table, const Context& context) {
-  const auto known = {GR_FLOAT32, GR_FLOAT64, GR_INT64, GR_INT32, GR_BOOL, GR_UINT8, GR_INT8};
-  const auto claim = [known = std::vector<gr_dtype_t>(known.begin(), known.end())](
-                         const NodeSpec& node) -> std::string {
-    for (const gr_dtype_t dtype : {node.inputs[0].dtype, node.outputs[0].dtype}) {
-      bool found = false;
-      for (const gr_dtype_t d : known) found = found || d == dtype;
-      if (!found) return host::dtype_text(dtype) + " is not known here";
-    }
-    return {};
-  };
-  table.add({"Cast", claim, [&context](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_any(node.inputs[0].dtype, [&](auto from) {
-                 host::dispatch_any(node.outputs[0].dtype, [&](auto to) {
-                   using From = decltype(from);
-                   using To = decltype(to);
-                   kernel = std::make_unique<LoopKernel<CastF<To>, To, From>>(node, context);
-                 });
-               });
-               return kernel;
-             }});
-}
-
-void add_pow(host::KernelTable& table, const Context& context) {
-  const auto claim = [](const NodeSpec& node) -> std::string {
-    const gr_dtype_t a = node.inputs[0].dtype, b = node.inputs[1].dtype;
-    const bool known = a == b && one_of(a, {GR_FLOAT32, GR_FLOAT64});
-    return known ? std::string() : host::dtype_text(a) + " to the power of " + host::dtype_text(b);
-  };
-  table.add({"Pow", claim, [&context](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_real(node.inputs[0].dtype, [&](auto zero) {
-                 using T = decltype(zero);
-                 kernel = std::make_unique<LoopKernel<PowF, T, T, T>>(node, context);
-               });
-               return kernel;
-             }});
+  });
+  return loop;
 }
 
 }  // namespace
 
 void add_generic_kernels(host::KernelTable& table, const Context& context) {
-  const std::vector<gr_dtype_t> numbers = {GR_FLOAT64, GR_INT64, GR_INT32};
-  add_two<AddF, false>(table, context, "Add", numbers);
-  add_two<SubF, false>(table, context, "Sub", numbers);
-  add_two<MulF, false>(table, context, "Mul", numbers);
-  add_two<DivF, false>(table, context, "Div", {GR_FLOAT64});  // integers: by zero is an error
-  add_two<MaxF, false>(table, context, "Max", numbers);
-  add_two<MinF, false>(table, context, "Min", numbers);
-  add_two<LessF, true>(table, context, "Less", numbers);
-  add_two<LessOrEqualF, true>(table, context, "LessOrEqual", numbers);
-  add_two<GreaterF, true>(table, context, "Greater", numbers);
-  add_two<GreaterOrEqualF, true>(table, context, "GreaterOrEqual", numbers);
-  add_two<EqualF, true>(table, context, "Equal", {GR_FLOAT64, GR_INT64, GR_INT32, GR_BOOL});
-  add_bool<AndF>(table, context, "And");
-  add_bool<OrF>(table, context, "Or");
-  add_bool<XorF>(table, context, "Xor");
-  add_signed<NegF>(table, context, "Neg");
-  add_signed<AbsF>(table, context, "Abs");
-  add_double<SqrtF>(table, context, "Sqrt");
-  add_double<ExpF>(table, context, "Exp");
-  add_double<LogF>(table, context, "Log");
-  add_double<FloorF>(table, context, "Floor");
-  table.add(entry("Not", 1, {GR_BOOL}, [&context](const NodeSpec& node) {
-    return std::make_unique<LoopKernel<NotF, bool, bool>>(node, context);
-  }));
-  table.add(entry("IsNaN", 1, {GR_FLOAT32, GR_FLOAT64}, [&context](const NodeSpec& node) {
-    if (node.inputs[0].dtype == GR_FLOAT32) {
-      return std::unique_ptr<Kernel>(new LoopKernel<IsNanF, bool, float>(node, context));
-    }
-    return std::unique_ptr<Kernel>(new LoopKernel<IsNanF, bool, double>(node, context));
-  }));
-  table.add(
-      entry("Where", 3, {GR_FLOAT64, GR_INT64, GR_INT32, GR_BOOL}, [&context](const NodeSpec& n) {
-        std::unique_ptr<Kernel> kernel;
-        host::dispatch_any(n.inputs[1].dtype, [&](auto zero) {
-          using T = decltype(zero);
-          kernel = std::make_unique<LoopKernel<WhereF, T, bool, T, T>>(n, context);
-        });
-        return kernel;
-      }));
-  add_cast(table, context);
-  add_pow(table, context);
+  const auto two = [&](const char* op, Chooser choose) { add(table, context, op, 2, choose); };
+  const auto one = [&](const char* op, Chooser choose) { add(table, context, op, 1, choose); };
+  two("Add", arithmetic<AddF>);
+  two("Sub", arithmetic<SubF>);
+  two("Mul", arithmetic<MulF>);
+  two("Div", division);
+  two("Max", arithmetic<MaxF>);
+  two("Min", arithmetic<MinF>);
+  two("Less", comparison<LessF>);
+  two("LessOrEqual", comparison<LessOrEqualF>);
+  two("Greater", comparison<GreaterF>);
+  two("GreaterOrEqual", comparison<GreaterOrEqualF>);
+  two("Equal", equality);
+  two("Pow", power);
+  two("And", logic<AndF>);
+  two("Or", logic<OrF>);
+  two("Xor", logic<XorF>);
+  one("Neg", on_signed<NegF>);
+  one("Abs", on_signed<AbsF>);
+  one("Sqrt", on_double<SqrtF>);
+  one("Exp", on_double<ExpF>);
+  one("Log", on_double<LogF>);
+  one("Floor", on_double<FloorF>);
+  one("Not", negation);
+  one("IsNaN", nan_test);
+  one("Cast", conversion);
+  add(table, context, "Where", 3, selection);
 }
 
 }  // namespace gradrack::cpu

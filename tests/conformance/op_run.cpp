@@ -48,29 +48,29 @@ struct Buffer {
   }
 };
 
-double draw(const InputSpec& spec, int64_t k, std::mt19937_64& random) {
-  switch (spec.fill) {
+double draw(const InputSpec& input, int64_t k, std::mt19937_64& random) {
+  switch (input.fill) {
     case Fill::kPositive:
       return std::uniform_real_distribution<double>(0.1, 2.0)(random);
     case Fill::kBool:
       return static_cast<double>(random() % 2);
     case Fill::kIndex:
-      return static_cast<double>(random() % static_cast<uint64_t>(spec.limit));
+      return static_cast<double>(random() % static_cast<uint64_t>(input.limit));
     case Fill::kInts:
-      return static_cast<double>(spec.ints[static_cast<size_t>(k)]);
+      return static_cast<double>(input.ints[static_cast<size_t>(k)]);
     case Fill::kNumber:
-      return spec.number;
+      return input.number;
     default:
       return std::normal_distribution<double>(0.0, 1.0)(random);
   }
 }
 
-void fill(const InputSpec& spec, Buffer* buffer, std::mt19937_64& random) {
-  buffer->make(spec.dtype, spec.dims);
-  host::dispatch_any(spec.dtype, [&](auto zero) {
+void fill(const InputSpec& input, Buffer* buffer, std::mt19937_64& random) {
+  buffer->make(input.dtype, input.dims);
+  host::dispatch_any(input.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = static_cast<T*>(buffer->tensor.data);
-    for (int64_t k = 0; k < buffer->count; ++k) data[k] = static_cast<T>(draw(spec, k, random));
+    for (int64_t k = 0; k < buffer->count; ++k) data[k] = static_cast<T>(draw(input, k, random));
   });
 }
 
@@ -78,17 +78,17 @@ void fill(const InputSpec& spec, Buffer* buffer, std::mt19937_64& random) {
 std::vector<ValueId> declare(const OpCase& c, Graph* graph) {
   std::vector<ValueId> ids;
   for (size_t k = 0; k < c.inputs.size(); ++k) {
-    const InputSpec& spec = c.inputs[k];
-    if (spec.fill == Fill::kAbsent) {
+    const InputSpec& input = c.inputs[k];
+    if (input.fill == Fill::kAbsent) {
       ids.push_back(GR_NO_VALUE);
       continue;
     }
     Value value;
-    value.type = {spec.dtype, Shape(spec.dims.begin(), spec.dims.end())};
+    value.type = {input.dtype, Shape(input.dims.begin(), input.dims.end())};
     value.source = Source::kInput;
     value.name = "x" + std::to_string(k);
-    auto id = spec.fill == Fill::kInts ? graph->add_constant(value.type, {{}, spec.ints})
-                                       : graph->add_source(value);
+    auto id = input.fill == Fill::kInts ? graph->add_constant(value.type, {{}, input.ints})
+                                        : graph->add_source(value);
     EXPECT_TRUE(id.ok()) << id.status().message();
     ids.push_back(id.ok() ? *id : ValueId{GR_NO_VALUE});
   }
@@ -118,6 +118,14 @@ std::vector<gr_attr_t> c_attrs(const Attrs& attrs) {
   return out;
 }
 
+InputSpec spec(gr_dtype_t dtype, std::vector<int64_t> dims, Fill how) {
+  InputSpec out;
+  out.dtype = dtype;
+  out.dims = std::move(dims);
+  out.fill = how;
+  return out;
+}
+
 OpOutput read(const Buffer& buffer) {
   OpOutput out{buffer.dtype, buffer.shape, {}};
   host::dispatch_any(buffer.dtype, [&](auto zero) {
@@ -130,28 +138,39 @@ OpOutput read(const Buffer& buffer) {
 
 }  // namespace
 
-InputSpec f(std::vector<int64_t> dims) { return {GR_FLOAT32, std::move(dims), Fill::kNormal}; }
-InputSpec pos(std::vector<int64_t> dims) { return {GR_FLOAT32, std::move(dims), Fill::kPositive}; }
-InputSpec wide(std::vector<int64_t> dims) { return {GR_FLOAT64, std::move(dims), Fill::kNormal}; }
-InputSpec mask(std::vector<int64_t> dims) { return {GR_BOOL, std::move(dims), Fill::kBool}; }
+InputSpec f(std::vector<int64_t> dims) { return spec(GR_FLOAT32, std::move(dims), Fill::kNormal); }
+InputSpec pos(std::vector<int64_t> dims) {
+  return spec(GR_FLOAT32, std::move(dims), Fill::kPositive);
+}
+InputSpec wide(std::vector<int64_t> dims) {
+  return spec(GR_FLOAT64, std::move(dims), Fill::kNormal);
+}
+InputSpec mask(std::vector<int64_t> dims) { return spec(GR_BOOL, std::move(dims), Fill::kBool); }
 InputSpec index(std::vector<int64_t> dims, int64_t limit) {
-  return {GR_INT64, std::move(dims), Fill::kIndex, limit};
+  InputSpec out = spec(GR_INT64, std::move(dims), Fill::kIndex);
+  out.limit = limit;
+  return out;
 }
 InputSpec ints(std::vector<int64_t> values) {
-  const auto size = static_cast<int64_t>(values.size());
-  return {GR_INT64, {size}, Fill::kInts, 0, std::move(values)};
+  InputSpec out = spec(GR_INT64, {static_cast<int64_t>(values.size())}, Fill::kInts);
+  out.ints = std::move(values);
+  return out;
 }
-InputSpec num(gr_dtype_t dtype, double value) { return {dtype, {}, Fill::kNumber, 0, {}, value}; }
-InputSpec none() { return {GR_FLOAT32, {}, Fill::kAbsent}; }
+InputSpec num(gr_dtype_t dtype, double value) {
+  InputSpec out = spec(dtype, {}, Fill::kNumber);
+  out.number = value;
+  return out;
+}
+InputSpec none() { return spec(GR_FLOAT32, {}, Fill::kAbsent); }
 
 std::string OpCase::text() const {
   std::string out = op + "(";
   for (size_t k = 0; k < inputs.size(); ++k) {
-    host::TensorSpec spec;
-    spec.dtype = inputs[k].dtype;
-    spec.dims = inputs[k].dims;
+    host::TensorSpec tensor;
+    tensor.dtype = inputs[k].dtype;
+    tensor.dims = inputs[k].dims;
     const bool absent = inputs[k].fill == Fill::kAbsent;
-    out += (k > 0 ? ", " : "") + (absent ? std::string("-") : host::type_text(spec));
+    out += (k > 0 ? ", " : "") + (absent ? std::string("-") : host::type_text(tensor));
   }
   return out + ") " + attrs.text();
 }
@@ -197,11 +216,11 @@ OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed
   view.output_count = static_cast<uint32_t>(out_types.size());
   view.attr_count = static_cast<uint32_t>(attrs.size());
 
-  const host::NodeSpec spec(view);
-  const host::KernelEntry* entry = table.match(spec, &answer.refused);
+  const host::NodeSpec view_spec(view);
+  const host::KernelEntry* entry = table.match(view_spec, &answer.refused);
   if (entry == nullptr) return answer;
   answer.refused.clear();
-  const auto kernel = entry->make(spec);
+  const auto kernel = entry->make(view_spec);
   std::vector<const DLTensor*> ins;
   std::vector<DLTensor*> outs;
   for (size_t k = 0; k < in.size(); ++k) {

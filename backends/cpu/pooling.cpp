@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AveragePool, GlobalAveragePool and the gradients of the first two, on float32.
+// MaxPool, AveragePool and their gradients on float32.
 //
 // Padding is never a maximum; the first maximum of a window in row-major order takes the whole
 // gradient. A NaN in a window is its maximum.
@@ -200,31 +200,6 @@ class AveragePoolGradKernel final : public PoolKernel {
   Divisors divisors_;
 };
 
-/// Mean of each plane.
-class GlobalAverageKernel final : public Kernel {
- public:
-  GlobalAverageKernel(const NodeSpec& node, const Context& context)
-      : context_(context),
-        planes_(node.outputs[0].count),
-        size_(host::product(node.inputs[0].dims, 2, node.inputs[0].rank())) {}
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
-    const float* x = host::data<float>(in[0]);
-    float* y = host::data<float>(out[0]);
-    const int64_t grain = std::max<int64_t>(1, kPlainGrain / std::max<int64_t>(1, size_));
-    context_.pool.parallel(planes_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        y[p] = static_cast<float>(context_.loops.sum(x + p * size_, size_) /
-                                  static_cast<double>(size_));
-      }
-    });
-    return GR_OK;
-  }
-
- private:
-  const Context& context_;
-  int64_t planes_, size_;
-};
-
 /// Geometry of a pooling node, with x and y where the operator has them.
 Window pool_window(const NodeSpec& node, std::string* why) {
   const bool forward = node.op == "MaxPool" || node.op == "AveragePool";
@@ -268,9 +243,6 @@ void add_pool_kernels(host::KernelTable& table, const Context& context) {
   add_max<MaxPoolGradKernel>(table, context, "gradrack.MaxPoolGrad");
   add_average<AveragePoolKernel>(table, context, "AveragePool");
   add_average<AveragePoolGradKernel>(table, context, "gradrack.AveragePoolGrad");
-  table.add({"GlobalAveragePool", claim_float32, [&context](const NodeSpec& node) {
-               return std::make_unique<GlobalAverageKernel>(node, context);
-             }});
 }
 
 }  // namespace gradrack::cpu

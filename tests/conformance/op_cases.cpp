@@ -279,7 +279,6 @@ std::vector<OpCase> image_cases() {
       cases.push_back({"gradrack.AveragePoolGrad", {f(pool.y), ints(pool.x)}, attrs});
     }
   }
-  cases.push_back({"GlobalAveragePool", {f({2, 3, 5, 7})}, {}});
   for (const Ints& x : std::vector<Ints>{{4, 3, 5, 5}, {7, 1}, {2, 5, 9}, {40, 16, 14, 14}}) {
     const Ints c = {x[1]};
     cases.push_back({"BatchNormalization",

@@ -28,7 +28,8 @@ class Grouping {
       for (const ValueId id : graph.nodes()[k].inputs) {
         if (id == GR_NO_VALUE || bound.at(id).constant) continue;
         const int32_t maker = graph.value(id).node;
-        if (maker >= 0) after_[size_t(maker)].push_back(k);
+        // The shape of a view is not read, so its maker may be dead: nothing would ever release k.
+        if (maker >= 0 && bound.live[size_t(maker)]) after_[size_t(maker)].push_back(k);
       }
     }
   }

@@ -96,6 +96,8 @@ class Grouping {
         }
       }
     }
+    // A unit that still waits would be left out of the plan in silence.
+    for (size_t k = 0; k < unit_.size(); ++k) GR_CHECK(!bound_.live[k] || missing[unit_[k]] == 0);
     return out;
   }
 

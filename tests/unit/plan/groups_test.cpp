@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/graph/emitter.hpp"
 #include "core/plan/plan.hpp"
 #include "tests/support/toy_ops.hpp"
 
@@ -53,6 +54,20 @@ TEST(Groups, SplitsWhatComesBackThroughAView) {
   Builder b;
   b.output("y", b.op("Neg", {b.op("Flat", {b.op("Neg", {b.input("x", {2, 2})})})}));
   EXPECT_EQ(form(b.graph, {0, -1, 0}).events.size(), 1u);
+}
+
+TEST(Groups, DoNotWaitForTheDeadMakerOfAViewsShape) {
+  Graph graph;  // of the built-in operators, for Shape and Reshape
+  Value x;
+  x.source = Source::kInput;
+  x.name = "x";
+  x.type = {GR_FLOAT32, {2, 3}};
+  const ValueId input = *graph.add_source(std::move(x));
+  Emitter e(graph);
+  const ValueId y = e.op("Reshape", {e.neg(input), e.shape_of(input)});
+  ASSERT_TRUE(graph.add_output("y", e.neg(y)).ok());
+  ASSERT_TRUE(e.status().ok()) << e.status().message();
+  EXPECT_EQ(form(graph, {}).groups.size(), 2u);  // the two Neg; Shape and Reshape need no kernel
 }
 
 TEST(Groups, TwoGroupsThatNeedEachOtherAreNotBothTaken) {

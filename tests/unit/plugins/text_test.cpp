@@ -208,7 +208,7 @@ TEST(TextData, RefusesAFolder) {
 
 TEST(TextData, RefusesAnEmptyText) {
   const Source source("", {});
-  EXPECT_EQ(source.plugin.status(), GR_INVALID_ARGUMENT);
+  EXPECT_EQ(source.plugin.status(), GR_OUT_OF_RANGE);
   EXPECT_NE(source.plugin.message().find("empty"), std::string::npos) << source.plugin.message();
 }
 

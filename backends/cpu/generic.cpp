@@ -90,7 +90,10 @@ struct DivF { template <class T> T operator()(T a, T b) const { return static_ca
 struct MaxF { template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
 struct MinF { template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
 struct PowF {
-  template <class T, class S> T operator()(T a, S b) const { return static_cast<T>(std::pow(a, b)); }
+  template <class T, class S>
+  T operator()(T a, S b) const {
+    return static_cast<T>(std::pow(a, b));
+  }
 };
 struct EqualF { template <class T> bool operator()(T a, T b) const { return a == b; } };
 struct LessF { template <class T> bool operator()(T a, T b) const { return a < b; } };
@@ -104,7 +107,12 @@ struct WhereF { template <class T> T operator()(bool c, T a, T b) const { return
 struct NotF { bool operator()(bool a) const { return !a; } };
 struct IsNanF { template <class T> bool operator()(T a) const { return a != a; } };
 struct NegF { template <class T> T operator()(T a) const { return static_cast<T>(-a); } };
-struct AbsF { template <class T> T operator()(T a) const { return a < 0 ? static_cast<T>(-a) : a; } };
+struct AbsF {
+  template <class T>
+  T operator()(T a) const {
+    return a < 0 ? static_cast<T>(-a) : a;
+  }
+};
 struct SqrtF { double operator()(double a) const { return std::sqrt(a); } };
 struct ExpF { double operator()(double a) const { return std::exp(a); } };
 struct LogF { double operator()(double a) const { return std::log(a); } };

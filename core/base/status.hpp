@@ -18,8 +18,8 @@
 
 namespace gradrack {
 
-/// Which part of a command an error belongs to: the same code ("not found") means other things to the
-/// user for a key, a plugin and a data file. exit_codes.hpp reads it.
+/// Which part of a command an error belongs to: the same code ("not found") means other things to
+/// the user for a key, a plugin and a data file. exit_codes.hpp reads it.
 enum class Area { kRun, kConfig, kPlugin };
 
 /// Outcome of a call: GR_OK, or a code with a sentence for a person.

@@ -3,8 +3,9 @@
 // address.
 //
 // Third step of planning. Views share their root's storage; a commit of a new value is made in
-// place where that is legal, by a copy otherwise (draft_writes.cpp); chains of element-wise kernels reuse
-// their input's bytes. Invariant: tasks are in program order, and running them in it is right.
+// place where that is legal, by a copy otherwise (draft_writes.cpp); chains of element-wise kernels
+// reuse their input's bytes. Invariant: tasks are in program order, and running them in it is
+// right.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that run or plan a model; core/cli parses their arguments and maps errors to exit codes.
+// The commands that run or plan a model; core/cli parses their arguments and maps errors to exit
+// codes.
 //
-// Each takes a Session, writes its results to stdout (events and progress go to stderr) and returns a
-// Status. GR_NONFINITE: training stopped on a non-finite loss. GR_CANCELLED: stopped by a signal, whose
-// number stop_signal() gives. [main]
+// Each takes a Session, writes its results to stdout (events and progress go to stderr) and returns
+// a Status. GR_NONFINITE: training stopped on a non-finite loss. GR_CANCELLED: stopped by a signal,
+// whose number stop_signal() gives. [main]
 #pragma once
 
 #include <string>
@@ -40,8 +41,8 @@ Status run_sample(Session& session, const SampleRequest& request);
 
 /// SIGINT or SIGTERM once one arrived after install_stop_signals(), else 0. [any]
 int stop_signal();
-/// From now on the first SIGINT or SIGTERM asks for a stop at the end of the step; a second one ends
-/// the process at once. [main]
+/// From now on the first SIGINT or SIGTERM asks for a stop at the end of the step; a second one
+/// ends the process at once. [main]
 void install_stop_signals();
 
 }  // namespace gradrack

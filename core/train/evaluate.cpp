@@ -8,8 +8,7 @@
 
 namespace gradrack {
 
-Result<std::vector<int64_t>> evaluation_rows(const Feed& feed, int64_t batch,
-                                             int64_t max_batches) {
+Result<std::vector<int64_t>> evaluation_rows(const Feed& feed, int64_t batch, int64_t max_batches) {
   std::vector<int64_t> sizes;
   for (int64_t index = 0; max_batches == 0 || index < max_batches; ++index) {
     GR_ASSIGN(const int64_t rows, feed.rows(GR_SPLIT_VALIDATION, index, batch));
@@ -19,8 +18,7 @@ Result<std::vector<int64_t>> evaluation_rows(const Feed& feed, int64_t batch,
   return sizes;
 }
 
-Result<Evaluation> evaluate(Programs& programs, Feed& feed, int64_t batch,
-                            int64_t max_batches) {
+Result<Evaluation> evaluate(Programs& programs, Feed& feed, int64_t batch, int64_t max_batches) {
   Evaluation result;
   double sum = 0;
   for (int64_t index = 0; max_batches == 0 || index < max_batches; ++index) {

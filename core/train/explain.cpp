@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gradrack explain`: what a run would be, without training: plugins, parameters, placement, memory.
+// `gradrack explain`: what a run would be, without training: plugins, parameters, placement,
+// memory.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -73,8 +74,8 @@ Status run_explain(Session& session, const ExplainRequest& request) {
   chosen_line("model", *setup.model);
   chosen_line("data", *setup.data);
   if (feed.info().summary != nullptr) line("", std::string("  ") + feed.info().summary);
-  line("optimizer", fmt::format("{} ({})", setup.optimizer.factory->name,
-                                setup.optimizer.factory->library));
+  line("optimizer",
+       fmt::format("{} ({})", setup.optimizer.factory->name, setup.optimizer.factory->library));
   print_groups(programs);
   chosen_line("lr_schedule", *setup.lr_schedule);
   chosen_line("precision", *setup.precision);

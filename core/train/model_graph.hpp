@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a model plugin to graphs: the forward graph of each mode, and the differentiated training graph.
+// From a model plugin to graphs: the forward graph of each mode, and the differentiated training
+// graph.
 #pragma once
 
 #include "core/graph/graph.hpp"

@@ -145,8 +145,9 @@ int64_t Programs::planned_bytes() const {
 std::vector<std::pair<std::string, const Plan*>> Programs::plans() const {
   std::vector<std::pair<std::string, const Plan*>> out;
   for (const auto& [shape, entry] : steps_) {
-    const char* name = shape.update ? (shape.accumulate_in ? "last microbatch" : "step")
-                                    : (shape.accumulate_in ? "next microbatch" : "first microbatch");
+    const char* name = shape.update
+                           ? (shape.accumulate_in ? "last microbatch" : "step")
+                           : (shape.accumulate_in ? "next microbatch" : "first microbatch");
     out.emplace_back(name, entry.plan.get());
   }
   for (const auto& [rows, entry] : evaluations_) {

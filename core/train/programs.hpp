@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: every plan of a run with its executor, over one store of persistent tensors.
 //
-// Made before the first step, for exactly the batch shapes that the run will use, so that nothing is
-// planned later and the memory is known. Invariant: handles are resolved once; per step nothing is
-// looked up by name. One thread at a time. [exec]
+// Made before the first step, for exactly the batch shapes that the run will use, so that nothing
+// is planned later and the memory is known. Invariant: handles are resolved once; per step nothing
+// is looked up by name. One thread at a time. [exec]
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@
 
 namespace gradrack {
 
-/// A plan, its executor and the handles that a loop needs. Handles that a plan lacks (no random node,
-/// say) are absent.
+/// A plan, its executor and the handles that a loop needs. Handles that a plan lacks (no random
+/// node, say) are absent.
 struct Program {
   std::unique_ptr<Executor> executor;
   std::vector<DLTensor*> inputs;  ///< one per data output, in the feed's order
   std::optional<TensorHandle> rng;
   std::optional<TensorHandle> step_number;
-  std::vector<std::optional<TensorHandle>> rates;  ///< by optimizer group
+  std::vector<std::optional<TensorHandle>> rates;    ///< by optimizer group
   std::optional<TensorHandle> loss_sum, loss_count;  ///< evaluation: of the first objective
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gradrack sample`: text from a trained model, one token at a time.
 //
-// Runs the evaluation graph on one row. The model must be causal and give "logits" [1, T, V]; what lies
-// after the last token is padding that it cannot see. Randomness is Philox keyed by (seed, position).
+// Runs the evaluation graph on one row. The model must be causal and give "logits" [1, T, V]; what
+// lies after the last token is padding that it cannot see. Randomness is Philox keyed by (seed,
+// position).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Setup: the instances that a run is made of, chosen from the config's chains.
 //
-// First step of every command that needs a model. Invariant: members are destroyed in an order in which
-// nothing outlives what it uses: devices before backends.
+// First step of every command that needs a model. Invariant: members are destroyed in an order in
+// which nothing outlives what it uses: devices before backends.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ namespace gradrack {
 struct OptimizerGroup {
   Group group;
   Instance<gr_optimizer_t> optimizer;
-  double lr = 0;             ///< base rate
-  std::string lr_scalar;     ///< name of its scalar source: "lr.0"
+  double lr = 0;          ///< base rate
+  std::string lr_scalar;  ///< name of its scalar source: "lr.0"
 };
 
 struct Setup {
@@ -34,7 +34,7 @@ struct Setup {
   std::optional<Chosen<gr_precision_t>> precision;
   std::optional<Chosen<gr_scheduler_t>> scheduler;
   std::optional<Chosen<gr_lr_schedule_t>> lr_schedule;
-  Selection optimizer;       ///< instances are made per group
+  Selection optimizer;  ///< instances are made per group
 
   std::vector<Device*> device_list() const;
 };

@@ -51,8 +51,8 @@ Result<StepReport> Trainer::step() {
   return report;
 }
 
-// The rate is a pure function of the number of updates made, so what is logged is what was used and a
-// skipped step does not advance it.
+// The rate is a pure function of the number of updates made, so what is logged is what was used and
+// a skipped step does not advance it.
 Status Trainer::set_rates(Program& program) {
   const gr_lr_schedule_t& schedule = setup_.lr_schedule->instance.table();
   gr_lr_request_t request = {};

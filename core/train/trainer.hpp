@@ -22,8 +22,8 @@ struct StepReport {
 
 class Trainer {
  public:
-  /// Chooses plugins, plans every program, allocates and initialises. Nothing is written but the run
-  /// folder. [main]
+  /// Chooses plugins, plans every program, allocates and initialises. Nothing is written but the
+  /// run folder. [main]
   static Result<std::unique_ptr<Trainer>> make(Session& session);
 
   /// Trains to max_steps or to a stop signal; evaluates, logs and saves on the way. [main]
@@ -59,11 +59,11 @@ class Trainer {
   std::optional<RunFolder> folder_;
   std::unique_ptr<MetricsFile> metrics_;
   std::optional<ProgressLine> progress_;
-  std::vector<double> rates_;   ///< by group, as used in the last step
-  int64_t step_ = 0;            ///< optimizer steps tried
-  int64_t updates_ = 0;         ///< of those, the ones that changed parameters
-  int64_t tokens_ = 0;          ///< targets seen
-  int64_t interval_tokens_ = 0; ///< of those, since the last record
+  std::vector<double> rates_;    ///< by group, as used in the last step
+  int64_t step_ = 0;             ///< optimizer steps tried
+  int64_t updates_ = 0;          ///< of those, the ones that changed parameters
+  int64_t tokens_ = 0;           ///< targets seen
+  int64_t interval_tokens_ = 0;  ///< of those, since the last record
   double tokens_per_second_ = 0;
   double eval_loss_ = 0;
   std::optional<double> best_;

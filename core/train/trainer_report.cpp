@@ -82,8 +82,8 @@ void Trainer::show_progress(const StepReport& report) {
   progress.elapsed_s = seconds_since(started_);
   progress.tokens_per_second =
       progress.elapsed_s > 0 ? static_cast<double>(tokens_) / progress.elapsed_s : 0;
-  progress.left_s = progress.elapsed_s / static_cast<double>(step_) *
-                    static_cast<double>(run.max_steps - step_);
+  progress.left_s =
+      progress.elapsed_s / static_cast<double>(step_) * static_cast<double>(run.max_steps - step_);
   progress_->update(progress);
 }
 

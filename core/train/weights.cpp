@@ -37,10 +37,9 @@ Status load_weights(const std::string& path, Store* store) {
   for (const SafetensorsEntry& entry : file.entries()) {
     const StoredTensor* tensor = store->find(entry.name);
     if (tensor == nullptr || !is_weight(*tensor)) {
-      return invalid_argument(file_name + ": holds '" + entry.name +
-                              "', which this model does not have" +
-                              did_you_mean(entry.name, names) +
-                              ": is it the weights of another configuration?");
+      return invalid_argument(
+          file_name + ": holds '" + entry.name + "', which this model does not have" +
+          did_you_mean(entry.name, names) + ": is it the weights of another configuration?");
     }
   }
   std::vector<std::byte> content;

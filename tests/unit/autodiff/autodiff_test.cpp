@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structure of the backward graph: absent gradients, dX and dW marks, fixed order, refusals. That the
-// numbers are right is checked against finite differences in tests/grad.
+// Structure of the backward graph: absent gradients, dX and dW marks, fixed order, refusals. That
+// the numbers are right is checked against finite differences in tests/grad.
 #include "core/autodiff/autodiff.hpp"
 
 #include <gtest/gtest.h>

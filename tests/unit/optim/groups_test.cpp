@@ -30,7 +30,8 @@ const Group* group_of(const std::vector<Group>& groups, size_t parameter) {
 TEST(Groups, OPT05_DecayGoesByRankAndRoleNotByName) {
   auto groups = route_parameters(gpt_like(), {});
   ASSERT_TRUE(groups.ok());
-  for (const size_t norm_or_bias : {1, 2, 3}) EXPECT_TRUE(group_of(*groups, norm_or_bias)->no_decay);
+  for (const size_t norm_or_bias : {1, 2, 3})
+    EXPECT_TRUE(group_of(*groups, norm_or_bias)->no_decay);
   for (const size_t matrix : {0, 4}) EXPECT_FALSE(group_of(*groups, matrix)->no_decay);
 }
 

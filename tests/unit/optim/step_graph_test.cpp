@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step graph: who is written, gates, pending buffers, absent gradients. Numbers are checked where
-// step graphs run (tests/unit/train, tests/golden).
+// The step graph: who is written, gates, pending buffers, absent gradients. Numbers are checked
+// where step graphs run (tests/unit/train, tests/golden).
 #include "core/optim/step_graph.hpp"
 
 #include <gtest/gtest.h>

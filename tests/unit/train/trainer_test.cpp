@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop in process: nothing is allocated per step, memory is what was announced, the bits
-// do not depend on how a step is cut into plans, a bad step changes nothing.
+// The training loop in process: nothing is allocated per step, memory is what was announced, the
+// bits do not depend on how a step is cut into plans, a bad step changes nothing.
 #include "core/train/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@
 #endif
 
 namespace {
-thread_local bool t_counting = false;   // NOLINT: read by malloc, which can reach nothing else
-thread_local int64_t t_allocations = 0; // NOLINT: as above
+thread_local bool t_counting = false;    // NOLINT: read by malloc, which can reach nothing else
+thread_local int64_t t_allocations = 0;  // NOLINT: as above
 }  // namespace
 
 #if GRADRACK_COUNTS_ALLOCATIONS
 // Stands in front of the C library's malloc for the whole process; counts this thread's calls.
 extern "C" {
-void* __libc_malloc(size_t bytes);              // NOLINT: the C library's own names
+void* __libc_malloc(size_t bytes);                // NOLINT: the C library's own names
 void* __libc_calloc(size_t count, size_t bytes);  // NOLINT
 void* __libc_realloc(void* old, size_t bytes);    // NOLINT
 void* malloc(size_t bytes) {

@@ -39,11 +39,11 @@ Status with_session(const Arguments& arguments, const std::function<Status(Sessi
 }
 
 Status with_registry(const Arguments& arguments,
-                     const std::function<Status(PluginRegistry&)>& run) {
+                     const std::function<Status(PluginRegistry&, EventSink&)>& run) {
   EventSink events;
   events.add(log_event);
   PluginRegistry registry(search_folders(arguments.session.plugin_path, {}, events), events);
-  return run(registry);
+  return run(registry, events);
 }
 
 Status run_validate(Session& session) {
@@ -110,21 +110,24 @@ void add_list_commands(CLI::App& app, Arguments& arguments) {
   CLI::App* plugins = app.add_subcommand("plugins", "what is there to be named in a run file");
   plugins->fallthrough();
   plugins->require_subcommand(1);
-  add_command(*plugins, arguments, "list", "every plugin found, and every library refused",
-              [&arguments] { return with_registry(arguments, list_plugins); });
-  CLI::App* inspect =
-      add_command(*plugins, arguments, "inspect",
-                  "a plugin's options with types, defaults and ranges", [&arguments] {
-                    return with_registry(arguments, [&arguments](PluginRegistry& registry) {
-                      return inspect_plugin(registry, arguments.plugin_name);
-                    });
-                  });
+  add_command(
+      *plugins, arguments, "list", "every plugin found, and every library refused", [&arguments] {
+        return with_registry(
+            arguments, [](PluginRegistry& registry, EventSink&) { return list_plugins(registry); });
+      });
+  CLI::App* inspect = add_command(
+      *plugins, arguments, "inspect", "a plugin's options with types, defaults and ranges",
+      [&arguments] {
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink&) {
+          return inspect_plugin(registry, arguments.plugin_name);
+        });
+      });
   inspect->add_option("name", arguments.plugin_name, "NAME, KIND/NAME, or the path of a library")
       ->required();
   CLI::App* ops = add_command(
       app, arguments, "ops", "every operator: gradient, decomposition, backends", [&arguments] {
-        return with_registry(arguments, [&arguments](PluginRegistry& registry) {
-          return list_operators(registry, arguments.markdown);
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink& events) {
+          return list_operators(registry, events, arguments.markdown);
         });
       });
   ops->add_flag("--markdown", arguments.markdown, "the text of docs/operators.md");

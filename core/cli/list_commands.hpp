@@ -15,8 +15,8 @@ Status list_plugins(PluginRegistry& registry);
 /// One plugin ("adamw", "optimizer/adamw") or all of a library ("./mine.so") with its options.
 Status inspect_plugin(PluginRegistry& registry, const std::string& name);
 
-/// Every built-in operator with one column a backend found; as Markdown: the text of
-/// docs/operators.md.
-Status list_operators(PluginRegistry& registry, bool markdown);
+/// Every built-in operator with one column a backend in reach; as Markdown: the text of
+/// docs/operators.md. A backend that cannot be made is an event, "backend_left_out".
+Status list_operators(PluginRegistry& registry, EventSink& events, bool markdown);
 
 }  // namespace gradrack

@@ -99,11 +99,18 @@ void print_text(const OpDef& op, const std::vector<std::string>& verdicts) {
              columns, port_list(op.inputs), port_list(op.outputs));
 }
 
+// A bar would end the cell.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
 void print_markdown(const OpDef& op, const std::vector<std::string>& verdicts) {
   std::string columns;
   for (const std::string& word : verdicts) columns += " " + word + " |";
   fmt::print("| `{}` | {} | {} |{} {} | {} | {} |\n", op.full_name(), form(op), gradient(op),
-             columns, port_list(op.inputs), port_list(op.outputs), op.doc);
+             columns, port_list(op.inputs), port_list(op.outputs), cell(op.doc));
 }
 
 void print_markdown_head(const std::vector<BackendColumn>& columns) {

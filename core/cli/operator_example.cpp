@@ -20,7 +20,7 @@ const char* example_text(const std::string& op) {
       {"Xor", "b:2,4 b:2,4"},
       {"Not", "b:2,4"},
       {"Where", "b:2,4 f:2,4 f:2,4"},
-      {"Cast", "i:2,4 @to=1"},
+      {"Cast", "i:2,4 @to=544"},
       {"Clip", "f:2,4 - -"},
       {"Concat", "f:2,4 f:2,4 @axis=0"},
       {"Constant", "@value_float=1.5"},
@@ -119,7 +119,7 @@ Result<ValueId> add_input(Graph& graph, const std::string& word, size_t index) {
 
 size_t required_inputs(const OpDef& op) {
   size_t count = 0;
-  for (const PortDef& port : op.inputs) count += port.optional ? 0 : 1;
+  for (const PortDef& port : op.inputs) count += port.variadic ? 2 : port.optional ? 0 : 1;
   return count;
 }
 

@@ -15,7 +15,7 @@
 class TextFile {
  public:
   /// Reads `path`. `vocab` 0: as many ids as the tokenizer needs. Throws GR_NOT_FOUND or GR_IO
-  /// (cannot be read), GR_INVALID_ARGUMENT (empty), GR_OUT_OF_RANGE (a token beyond `vocab`).
+  /// (cannot be read), GR_OUT_OF_RANGE (empty, or a token beyond `vocab`).
   TextFile(std::string path, bool bytes, int64_t vocab);
 
   const std::string& path() const { return path_; }

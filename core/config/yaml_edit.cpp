@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changing and writing a tree: `--set a.b=c`, and YAML text again. See yaml.hpp.
-// GCC 12 at -O3 takes "text" + std::string for an overlapping copy (its bug 105651).
-#pragma GCC diagnostic ignored "-Wrestrict"
 #include <charconv>
 
 #include "core/config/scalar.hpp"

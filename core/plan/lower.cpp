@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: see lower.hpp. Rounds of "ask, then replay with one level of decomposition" until every
 // node is claimed; whether a decomposition can be run at all is tried on scratch graphs first.
-// GCC 12 at -O3 takes "text" + std::string for an overlapping copy (its bug 105651).
-#pragma GCC diagnostic ignored "-Wrestrict"
 #include "core/plan/lower.hpp"
 
 #include <fmt/format.h>

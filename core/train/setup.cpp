@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Setup: see setup.hpp.
-// GCC 12 at -O3 takes "text" + std::string for an overlapping copy (its bug 105651).
-#pragma GCC diagnostic ignored "-Wrestrict"
 #include "core/train/setup.hpp"
 
 #include <fmt/format.h>

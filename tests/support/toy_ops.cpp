@@ -48,6 +48,25 @@ void add_composites(OpRegistry* registry) {
   add(registry, std::move(poly));
 }
 
+void add_shapes(OpRegistry* registry) {
+  OpDef shape = primitive("Shape", "X");
+  shape.infer = [](InferContext& c) -> Status {
+    const Shape& dims = c.input(0).shape;
+    c.set_output(0, {GR_INT64, {Dim(static_cast<int64_t>(dims.size()))}});
+    c.set_known(0, KnownInts(dims.begin(), dims.end()));
+    return {};
+  };
+  add(registry, std::move(shape));
+  OpDef reshape = entry("Reshape", "X, S", "Y");
+  reshape.view = true;
+  reshape.infer = [](InferContext& c) -> Status {
+    if (c.known(1) == nullptr) return invalid_argument("the shape must be known");
+    c.set_output(0, {c.input(0).dtype, Shape(c.known(1)->begin(), c.known(1)->end())});
+    return {};
+  };
+  add(registry, std::move(reshape));
+}
+
 OpRegistry* make_registry() {
   auto* registry = new OpRegistry;  // lives as long as the program
   for (const char* name : {"Add", "Mul", "Move"}) add(registry, primitive(name, "A, B"));
@@ -72,6 +91,7 @@ OpRegistry* make_registry() {
     return {};
   };
   add(registry, std::move(flat));
+  add_shapes(registry);
   add_composites(registry);
   return registry;
 }

@@ -41,6 +41,19 @@ TEST(Executor, RunsDecompositions) {
   EXPECT_EQ(run.output("y"), (Floats{2, 6, 6}));
 }
 
+TEST(Executor, RunsWhatReadsAViewWhoseShapeIsMadeFromAnother) {
+  Builder b;
+  const ValueId x = b.input("x", {2, 3});
+  const ValueId flat = b.op("Flat", {b.op("Twice", {x})});
+  b.output("y", b.op("Neg", {b.op("Reshape", {flat, b.op("Shape", {x})})}));
+  Backend backend;
+  ToyRun run(b.graph, backend);
+  EXPECT_EQ(run.plan->tasks.size(), 2u);
+  run.set_input("x", {1, 2, 3, 4, 5, 6});
+  run.step();
+  EXPECT_EQ(run.output("y"), (Floats{-2, -4, -6, -8, -10, -12}));
+}
+
 TEST(Executor, MovesBetweenDevicesThatShareHostMemory) {
   Builder b;
   const ValueId x = b.input("x", {3});

@@ -57,6 +57,34 @@ TEST_P(AdamWOperator, GivesPrintedValues) {
   }
 }
 
+TEST_P(AdamWOperator, OPT01_BiasCorrectionFollowsTheStep) {
+  const std::vector<std::vector<double>> want = {{.999, .998, .997},
+                                                 {.9990000, .9993634, .9990250, .9984210}};
+  const std::vector<std::vector<double>> steps = {{.1, .1, .1}, {.1, -.2, .3, .4}};
+  for (size_t run = 0; run < want.size(); ++run) {
+    State s{vector({1}), vector({0}), vector({0})};
+    for (size_t t = 0; t < want[run].size(); ++t) {
+      OpCall call;
+      call.domain = "gradrack";
+      call.op = "AdamW";
+      call.inputs = {s[0],         vector({steps[run][t]}),           s[1], s[2],
+                     scalar(1e-3), scalar(static_cast<double>(t + 1))};
+      call.attrs = {{"beta1", 0.9}, {"beta2", 0.95}};
+      call.outputs = 3;
+      auto answer = run_op(reference(), call);
+      ASSERT_TRUE(answer.ok()) << answer.status().message();
+      s = answer->outputs;
+      EXPECT_NEAR(s[0].number(0), want[run][t], 6e-8) << "run " << run << ", step " << t + 1;
+    }
+  }
+}
+
+TEST_P(AdamWOperator, OPT04_DecayMeetsTheWeightBeforeTheUpdate) {
+  const State s{vector({1}), vector({0}), vector({0})};
+  EXPECT_NEAR(update(s, vector({1}), .1, .1, 1)[0].number(0), .89, 1e-8);
+  EXPECT_NEAR(update(s, vector({0}), .1, .1, 1)[0].number(0), .99, 1e-12);
+}
+
 /// Row `index` of a stacked tensor [10, ...].
 HostTensor row(const SafetensorsFile& file, const std::string& name, int64_t index) {
   const SafetensorsEntry* entry = file.find(name);

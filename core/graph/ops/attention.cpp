@@ -13,8 +13,6 @@
 
 namespace gradrack {
 
-Status add_rotary_ops(OpRegistry& ops);  // rotary.cpp
-
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
@@ -271,7 +269,6 @@ Status add_causal_mask(OpRegistry& ops) {
 }  // namespace
 
 Status add_attention_ops(OpRegistry& ops) {
-  GR_TRY(add_rotary_ops(ops));
   GR_TRY(add_causal_mask(ops));
   OpDef attention = define(
       "Attention", "Q, K, V, attn_mask?, past_key?, past_value?",

@@ -18,6 +18,7 @@ Status add_builtin_ops(OpRegistry& ops) {
   GR_TRY(add_conv_ops(ops));
   GR_TRY(add_pool_ops(ops));
   GR_TRY(add_attention_ops(ops));
+  GR_TRY(add_rotary_ops(ops));
   GR_TRY(add_loss_ops(ops));
   GR_TRY(add_random_ops(ops));
   GR_TRY(add_update_ops(ops));

@@ -21,7 +21,8 @@ Status add_norm_ops(OpRegistry& ops);     // norm.cpp: LayerNormalization, RMSNo
 Status add_batch_norm_ops(OpRegistry& ops);  // batch_norm.cpp
 Status add_conv_ops(OpRegistry& ops);        // conv.cpp: Conv and its two gradients
 Status add_pool_ops(OpRegistry& ops);        // pool.cpp: MaxPool, AveragePool, GlobalAveragePool
-Status add_attention_ops(OpRegistry& ops);   // attention.cpp: RotaryEmbedding, Attention
+Status add_attention_ops(OpRegistry& ops);   // attention.cpp: Attention, CausalMask, Trilu
+Status add_rotary_ops(OpRegistry& ops);      // rotary.cpp: RotaryEmbedding
 Status add_loss_ops(OpRegistry& ops);        // loss.cpp: SoftmaxCrossEntropyLoss
 Status add_random_ops(OpRegistry& ops);      // random.cpp: Dropout
 Status add_update_ops(OpRegistry& ops);      // update.cpp: gradrack.AdamW, gradrack.SumSquares

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entry: RotaryEmbedding, part of the attention family.
+// Operator entry: RotaryEmbedding.
 //
 // Each pair of features is turned by the angle of its position. Invariant: a rotation's gradient is
 // the rotation back, so the gradient is the same operator with -sin.
@@ -7,8 +7,6 @@
 #include "core/graph/ops/nn_rules.hpp"
 
 namespace gradrack {
-
-Status add_rotary_ops(OpRegistry& ops);
 
 namespace {
 

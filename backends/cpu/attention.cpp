@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What attention is made of beside products and softmax: RotaryEmbedding, gradrack.CausalMask,
 // Trilu; and gradrack.Dropout. All on float32.
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -9,7 +10,6 @@
 #include "backends/cpu/index_check.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
-#include "gradrack/philox.h"
 
 namespace gradrack::cpu {
 namespace {
@@ -140,21 +140,16 @@ class DropoutKernel final : public Kernel {
     const auto* rng = host::data<int64_t>(in[1]);
     float* y = host::data<float>(out[0]);
     uint8_t* mask = mask_ ? host::data<uint8_t>(out[1]) : nullptr;
-    const auto scale = static_cast<float>(1.0 / (1.0 - ratio_));
+    DropoutStep step;
+    step.key = static_cast<uint64_t>(rng[0]);
+    step.counter[0] = stream_;
+    step.counter[1] = static_cast<uint32_t>(rng[1]);
+    step.counter[2] = static_cast<uint32_t>(rng[2]);
+    // gr_uniform24(n) >= ratio is (n >> 8) >= ratio * 2^24, exactly.
+    step.threshold = static_cast<uint32_t>(std::ceil(ratio_ * 16777216.0));
+    step.scale = static_cast<float>(1.0 / (1.0 - ratio_));
     context_.pool.parallel((count_ + 3) / 4, 2048, [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) {
-        const uint32_t counter[4] = {static_cast<uint32_t>(group), stream_,
-                                     static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
-        uint32_t numbers[4];
-        gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
-        const int64_t last = std::min<int64_t>(4, count_ - group * 4);
-        for (int64_t lane = 0; lane < last; ++lane) {
-          const int64_t i = group * 4 + lane;
-          const bool keep = gr_uniform24(numbers[lane]) >= ratio_;
-          y[i] = keep ? x[i] * scale : 0.0f;
-          if (mask != nullptr) mask[i] = keep;
-        }
-      }
+      context_.loops.dropout(step, x, y, mask, begin, end, count_);
     });
     return GR_OK;
   }

@@ -71,6 +71,14 @@ struct AdamStep {
   float epsilon;
 };
 
+/// Numbers of one gradrack.Dropout.
+struct DropoutStep {
+  uint64_t key;
+  uint32_t counter[3];  // stream, step, microbatch
+  uint32_t threshold;   // keep when the upper 24 bits of a number reach it
+  float scale;
+};
+
 struct Simd {
   const char* name;
   UnaryLoop unary[static_cast<int>(Unary::kCount)];
@@ -111,6 +119,9 @@ struct Simd {
   /// Writes the new parameter and moments; outputs may be the inputs' memory.
   void (*adamw)(const AdamStep& step, const float* p, const float* g, const float* m,
                 const float* v, float* p_out, float* m_out, float* v_out, int64_t n);
+  /// Groups [first, last) of four elements of `count`; mask may be null.
+  void (*dropout)(const DropoutStep& step, const float* x, float* y, uint8_t* mask, int64_t first,
+                  int64_t last, int64_t count);
 };
 
 /// The best table for this processor. [any]

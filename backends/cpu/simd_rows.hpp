@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over one row of float32: sums, softmax, normalisation and their gradients, AdamW.
+// Loops over one row of float32: sums, softmax, normalisation and their gradients, AdamW, dropout.
 //
 // Statistics and long sums are taken in double and in a fixed order, in two passes, so that a large
 // mean does not cancel and large values do not overflow. Internal linkage: see simd_vector.hpp.
@@ -51,23 +51,28 @@ void max_of_columns_row(const float* x, float* y, int64_t n) {
 }
 
 /// y = exp(x - shift); gives the sum. The difference is taken in float: shift is a float by then.
+/// Short blocks are summed in float, blocks in double.
 double exp_row(const float* x, float shift, float* y, int64_t n) {
-  D low = {}, high = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const F v = vexp(load(x + i) - shift);
-    if (y != nullptr) store(y + i, v);
-    low += widen_low(v);
-    high += widen_high(v);
+  constexpr int64_t kBlock = 16 * kLanes;
+  D total = {};
+  for (int64_t from = 0; from < n; from += kBlock) {
+    const int64_t end = n - from < kBlock ? n : from + kBlock;
+    F block = {};
+    int64_t i = from;
+    for (; i + kLanes <= end; i += kLanes) {
+      const F v = vexp(load(x + i) - shift);
+      if (y != nullptr) store(y + i, v);
+      block += v;
+    }
+    if (i < end) {
+      const F v = vexp(load_part(x + i, end - i, -__builtin_inff()) - shift);
+      if (y != nullptr) store_part(y + i, v, end - i);
+      // Lanes behind the end hold exp(-inf) = 0, or NaN when the whole row is NaN anyway.
+      block += v;
+    }
+    total += widen_low(block) + widen_high(block);
   }
-  if (i < n) {
-    const F v = vexp(load_part(x + i, n - i, -__builtin_inff()) - shift);
-    if (y != nullptr) store_part(y + i, v, n - i);
-    // Lanes behind the end hold exp(-inf) = 0, or NaN when the whole row is NaN anyway.
-    low += widen_low(v);
-    high += widen_high(v);
-  }
-  return lane_sum(low + high);
+  return lane_sum(total);
 }
 
 void softmax_row(const float* x, float* y, int64_t n) {
@@ -194,6 +199,56 @@ void adamw_row(const AdamStep& step, const float* p, const float* g, const float
       store_part(v_out + i, vi, left);
       store_part(p_out + i, out, left);
     }
+  }
+}
+
+constexpr int kGroups = 16;  // of four numbers, side by side
+
+/// The ten rounds of gradrack/philox.h on kGroups counters at once.
+void philox_rounds(uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
+                   uint32_t* __restrict c3, uint64_t key) {
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int l = 0; l < kGroups; ++l) {
+      const uint64_t p0 = uint64_t{0xD2511F53u} * c0[l], p1 = uint64_t{0xCD9E8D57u} * c2[l];
+      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[l] ^ k0;
+      const uint32_t n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[l] ^ k1;
+      c1[l] = static_cast<uint32_t>(p1);
+      c3[l] = static_cast<uint32_t>(p0);
+      c0[l] = n0;
+      c2[l] = n2;
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
+/// gradrack.Dropout on groups [first, last) of four elements; element 4 g + lane takes number
+/// `lane` of Philox4x32-10 with counter (g, stream, step, microbatch).
+void dropout_groups(const DropoutStep& step, const float* x, float* y, uint8_t* mask, int64_t first,
+                    int64_t last, int64_t count) {
+  uint32_t c0[kGroups], c1[kGroups], c2[kGroups], c3[kGroups], numbers[4 * kGroups];
+  for (int64_t group = first; group < last; group += kGroups) {
+    for (int l = 0; l < kGroups; ++l) {
+      c0[l] = static_cast<uint32_t>(group + l);
+      c1[l] = step.counter[0];
+      c2[l] = step.counter[1];
+      c3[l] = step.counter[2];
+    }
+    philox_rounds(c0, c1, c2, c3, step.key);
+    for (int l = 0; l < kGroups; ++l) {
+      numbers[4 * l] = c0[l];
+      numbers[4 * l + 1] = c1[l];
+      numbers[4 * l + 2] = c2[l];
+      numbers[4 * l + 3] = c3[l];
+    }
+    const int64_t at = group * 4, groups = last - group < kGroups ? last - group : kGroups;
+    const int64_t n = groups * 4 < count - at ? groups * 4 : count - at;
+    for (int64_t i = 0; i < n; ++i) {
+      y[at + i] = (numbers[i] >> 8) >= step.threshold ? x[at + i] * step.scale : 0.0f;
+    }
+    if (mask == nullptr) continue;
+    for (int64_t i = 0; i < n; ++i) mask[at + i] = (numbers[i] >> 8) >= step.threshold;
   }
 }
 

@@ -50,6 +50,7 @@ constexpr Simd make_table(const char* name) {
   t.norm_grad = norm_grad_row;
   t.norm_scale_grad = norm_scale_grad_row;
   t.adamw = adamw_row;
+  t.dropout = dropout_groups;
   return t;
 }
 

@@ -67,6 +67,11 @@ bool log_is_quiet() {
   return log_state().quiet;
 }
 
+LogFormat log_format() {
+  const std::lock_guard<std::mutex> lock(log_mutex());
+  return log_state().format;
+}
+
 void log_event(const Event& event) {
   const std::lock_guard<std::mutex> lock(log_mutex());
   LogState& state = log_state();

@@ -24,6 +24,8 @@ void start_logging(const LogOptions& options);
 
 /// Whether start_logging was asked to be quiet. [any]
 bool log_is_quiet();
+/// The format that start_logging was asked for. [any]
+LogFormat log_format();
 
 /// Writes one line; before start_logging as text. [any]
 void log_event(const Event& event);

@@ -91,6 +91,7 @@ Status run_explain(Session& session, const ExplainRequest& request) {
     line("plan", name);
     std::fputs(describe(*plan, request.order).c_str(), stdout);
   }
+  GR_TRY(programs.check_limit(session.config.memory_limit_bytes));
   line("memory", human_bytes(programs.planned_bytes()) + " in all: tensors of every plan");
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/text.hpp"
 #include "core/rewrite/simplify.hpp"
 
 namespace gradrack {
@@ -41,10 +42,17 @@ Result<Programs::Entry> Programs::plan(Session& session, const Setup& setup, con
   request.scheduler = &setup.scheduler->instance.table();
   request.memory_limit = session.config.memory_limit_bytes;
   Entry entry{Graph(), nullptr, nullptr};
-  GR_ASSIGN(entry.plan, make_plan(request));
+  auto made = make_plan(request);
+  if (!made.ok()) {
+    // That no backend of the chain runs a node is about the plugins that were chosen.
+    const bool chain = made.status().code() == GR_UNSUPPORTED;
+    return chain ? made.status().in_area(Area::kPlugin) : made.status();
+  }
+  entry.plan = *made;
   entry.graph = std::move(simple);
+  const Level level = session.config.fallback == Fallback::kAllow ? Level::kInfo : Level::kWarn;
   for (const std::string& text : entry.plan->events) {
-    session.events.emit({"fallback", Level::kWarn, text});
+    session.events.emit({"fallback", level, text});
   }
   return entry;
 }
@@ -125,6 +133,14 @@ Status Programs::make_program(const Feed& feed, Entry* entry) {
     program.rates.push_back(optional_scalar(*program.executor, group.lr_scalar));
   }
   return {};
+}
+
+Status Programs::check_limit(int64_t limit_bytes) const {
+  if (limit_bytes == 0 || planned_bytes() <= limit_bytes) return {};
+  return invalid_argument(fmt::format(
+      "memory.limit is {} ({} bytes), this run takes {} ({} bytes): raise the limit, or lower "
+      "run.batch_size or the model's size",
+      human_bytes(limit_bytes), limit_bytes, human_bytes(planned_bytes()), planned_bytes()));
 }
 
 int64_t Programs::planned_bytes() const {

@@ -57,6 +57,8 @@ class Programs {
 
   /// What allocate() takes from devices: the store and every executor.
   int64_t planned_bytes() const;
+  /// GR_INVALID_ARGUMENT when that is more than `limit_bytes` (0: no limit), naming both.
+  Status check_limit(int64_t limit_bytes) const;
   /// Plans by name ("step", "evaluation of 12 rows"), for explain.
   std::vector<std::pair<std::string, const Plan*>> plans() const;
   /// Parameters in declared order.

@@ -17,7 +17,12 @@ Status Trainer::run() {
   started_ = last_log_ = std::chrono::steady_clock::now();
   while (step_ < run.max_steps && stop_signal() == 0) {
     GR_ASSIGN(const StepReport report, step());
-    GR_TRY(check(report));
+    const Status good = check(report);
+    if (!good.ok()) {
+      GR_TRY(save(false));  // as they were before the bad step
+      progress_->finish();
+      return good;
+    }
     GR_TRY(after_step(report));
   }
   return finish();
@@ -79,11 +84,12 @@ Status Trainer::check(const StepReport& report) {
                           {{"reason", "no_target_tokens"}}});
     return {};
   }
+  const double loss = std::isnan(report.loss) ? std::fabs(report.loss) : report.loss;
   return Status(GR_NONFINITE,
-                fmt::format("step {}: loss is {}, gradient norm is {}; parameters are as they were "
-                            "before it. Lower optimizer.lr, set run.max_grad_norm, or look at the "
-                            "data of this step",
-                            step_, report.loss, report.grad_norm));
+                fmt::format("step {}: loss is {}, gradient norm is {}; the weights saved are those "
+                            "from before it. Lower optimizer.lr, set run.max_grad_norm, or look at "
+                            "the data of this step",
+                            step_, loss, report.grad_norm));
 }
 
 Status Trainer::after_step(const StepReport& report) {

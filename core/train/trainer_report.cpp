@@ -40,6 +40,7 @@ void Trainer::report_start() {
   }
   for (const auto& [name, plan] : programs_.plans()) {
     for (const DeviceSummary& summary : plan->summary) {
+      if (summary.native + summary.decomposed + summary.handed_on_count() == 0) continue;
       events.emit({"placement", Level::kInfo, name + ": " + summary.text()});
     }
   }
@@ -63,9 +64,16 @@ Status Trainer::log_step(const StepReport& report) {
                    {"tokens_per_second", tokens_per_second_},
                    {"updates", static_cast<double>(updates_)},
                    {"memory/peak_bytes", static_cast<double>(programs_.planned_bytes())}};
+  // The default groups share the section's rate: "lr"; each rule of the run file has its own name.
+  bool has_default = false;
   for (size_t k = 0; k < rates_.size(); ++k) {
-    const std::string name = programs_.groups()[k].group.name;
-    record.values.emplace_back(k == 0 ? "lr" : "lr/" + name, rates_[k]);
+    const Group& group = programs_.groups()[k].group;
+    if (group.rule >= 0) {
+      record.values.emplace_back(fmt::format("lr/group {}", group.rule), rates_[k]);
+    } else if (!has_default) {
+      record.values.emplace_back("lr", rates_[k]);
+      has_default = true;
+    }
   }
   metrics_->record(record, session_.events);
   return {};

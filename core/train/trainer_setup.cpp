@@ -24,13 +24,16 @@ Status Trainer::prepare() {
   for (const int64_t rows : sizes) {
     GR_TRY(programs_.plan_evaluation(session_, setup_, *feed_, rows));
   }
+  GR_TRY(programs_.check_limit(config.memory_limit_bytes));
   // The folder comes before the memory: an unwritable one should cost nothing.
   GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
   GR_TRY(folder_->save_config(to_yaml(config.root)));
   GR_TRY(programs_.allocate(setup_, *feed_, static_cast<uint64_t>(run.seed)));
   rates_.resize(programs_.groups().size());
   GR_ASSIGN(metrics_, MetricsFile::open(folder_->metrics_path()));
-  progress_.emplace(stderr, progress_options(stderr, log_is_quiet(), run.log_interval));
+  // Lines for machines are not mixed with lines for people.
+  const bool quiet = log_is_quiet() || log_format() == LogFormat::kJson;
+  progress_.emplace(stderr, progress_options(stderr, quiet, run.log_interval));
   report_start();
   return {};
 }

@@ -123,6 +123,16 @@ class Training(ProgramTest):
     def test_non_finite_loss_stops_with_everything_intact(self):
         path = self.config({"optimizer.lr": 1e30, "run.max_steps": 50})
         self.refused(5, ["step", "loss", "optimizer.lr"], "train", path)
+        self.assertTrue((self.folder / "out" / "weights.safetensors").exists())
+        self.passed("eval", path)  # they are finite: those from before the bad step
+
+    def test_memory_limit_too_small_says_what_is_needed(self):
+        path = self.config({"memory.limit": "1 KiB"})
+        self.refused(2, ["memory.limit", "1024 bytes"], "train", path)
+
+    def test_no_backend_runs_a_node(self):
+        path = self.config({"precision.plugin": "fp64", "backend.plugin": ["cpu"]})
+        self.refused(3, ["no backend", "cpu"], "train", path)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Runs(ProgramTest):
     def test_memory_announced_is_memory_used(self):
         done = self.passed("train", self.config({"run.accumulate_steps": 2}), "--log-format",
                            "json")
-        events = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+        events = [json.loads(line) for line in done.stderr.splitlines()]  # nothing but JSON
         sizes = {e["event"]: e["bytes"] for e in events
                  if e["event"] in ("memory", "end")}
         self.assertEqual(set(sizes), {"memory", "end"}, done.stderr)

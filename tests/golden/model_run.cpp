@@ -137,7 +137,10 @@ Result<Tensors> run(const ModelCase& c, const SafetensorsFile& golden) {
   const std::string batch_input = c.model == "gpt" ? "input.tokens" : "input.images";
   request.bindings = {{"batch", golden.find(batch_input)->shape[0]}};
   request.devices = {device.get()};
+  request.scheduler = c.scheduler;
   GR_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(request));
+  EXPECT_EQ(plan->schedule.fallback_reason, "");
+  GR_TRY(check_happens_before(plan->table, plan->schedule, plan->accesses));
   Store store(device.get());
   GR_TRY(store.declare_sources(graph, 1));
   GR_TRY(store.allocate());

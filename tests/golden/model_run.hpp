@@ -11,6 +11,7 @@
 
 #include "core/state/safetensors.hpp"
 #include "gradrack/data.h"
+#include "gradrack/scheduler.h"
 #include "tests/unit/plugins/loaded_plugin.hpp"
 
 namespace gradrack::testing {
@@ -19,8 +20,9 @@ struct ModelCase {
   std::string model;  ///< "gpt"
   OptionTexts options;
   gr_data_info_t data;
-  std::string precision;  ///< "fp32" or "fp64"
-  std::string backend;    ///< library and factory name
+  std::string precision;                      ///< "fp32" or "fp64"
+  std::string backend;                        ///< library and factory name
+  const gr_scheduler_t* scheduler = nullptr;  ///< null: program order
 };
 
 /// Tensors by the golden's names: output.logits, output.loss, grad.NAME, buffer.NAME. Losses and

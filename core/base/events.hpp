@@ -2,9 +2,9 @@
 // Events: what the host did on its own account, said aloud.
 //
 // Base of the flow; every folder emits here. A fallback taken, a default that matters, a library
-// that would not load: each is one Event, which the log prints and tests
-// read back. Invariant: an event never changes what the program does. It does not format for the
-// terminal (log.hpp does).
+// that would not load: each is one Event, which the log prints, a run's metrics file records and
+// tests read back. Invariant: an event never changes what the program does. It does not format for
+// the terminal (log.hpp does).
 #pragma once
 
 #include <functional>

@@ -57,7 +57,7 @@ class Trainer {
   std::optional<Feed> feed_;
   Programs programs_;
   std::optional<RunFolder> folder_;
-  std::unique_ptr<MetricsFile> metrics_;
+  std::shared_ptr<MetricsFile> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step
   int64_t step_ = 0;             ///< optimizer steps tried

@@ -31,6 +31,7 @@ Status Trainer::prepare() {
   GR_TRY(programs_.allocate(setup_, *feed_, static_cast<uint64_t>(run.seed)));
   rates_.resize(programs_.groups().size());
   GR_ASSIGN(metrics_, MetricsFile::open(folder_->metrics_path()));
+  session_.events.add([file = metrics_](const Event& event) { file->record(event); });
   // Lines for machines are not mixed with lines for people.
   const bool quiet = log_is_quiet() || log_format() == LogFormat::kJson;
   progress_.emplace(stderr, progress_options(stderr, quiet, run.log_interval));

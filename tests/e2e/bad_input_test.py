@@ -66,7 +66,8 @@ class Plugins(ProgramTest):
         self.fault("major", "elsewhere", ["major.so", "2.0", "1.0"])
 
     def test_missing_symbol(self):
-        self.fault("missing_symbol", "elsewhere", ["missing_symbol.so", "gradrack_test_nobody_has_this"])
+        self.fault("missing_symbol", "elsewhere",
+                   ["missing_symbol.so", "gradrack_test_nobody_has_this"])
 
     def test_PLG01_missing_library(self):
         self.fault("missing_library", "elsewhere", ["missing_library.so", "libfault_needed.so"])

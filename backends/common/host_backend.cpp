@@ -50,7 +50,7 @@ int32_t device_info(void* self, gr_device_info_t* out, gr_error_t*) noexcept {
   gr_device_info_t info = {};
   info.struct_size = std::min<uint32_t>(out->struct_size, sizeof info);
   info.device_type = kDLCPU;
-  info.host_memory = 1;
+  info.memory = GR_MEMORY_HOST;
   info.alignment = kAlignment;
   info.max_streams = backend_of(self)->config.max_streams;
   info.description = backend_of(self)->config.description.c_str();
@@ -69,10 +69,12 @@ int32_t allocate(void*, int64_t bytes, void** out, gr_error_t* err) noexcept {
 
 void release(void*, void* memory) noexcept { std::free(memory); }
 
-int32_t copy(void*, void* destination, const void* source, int64_t bytes, int32_t,
-             gr_stream_t* stream, gr_error_t* err) noexcept {
+int32_t copy(void*, const DLTensor* destination, const DLTensor* source, gr_stream_t* stream,
+             gr_error_t* err) noexcept {
   return guarded("copy", err, [&] {
-    stream_of(stream)->copy(destination, source, bytes);
+    int64_t bytes = gr_dtype_bytes(gr_dtype_of(source->dtype));
+    for (int32_t k = 0; k < source->ndim; ++k) bytes *= source->shape[k];
+    stream_of(stream)->copy(destination->data, source->data, bytes);
     return GR_OK;
   });
 }
@@ -210,10 +212,11 @@ void kernel_destroy(void*, gr_kernel_t* kernel) noexcept {
 }
 
 int32_t launch(void*, gr_kernel_t* kernel, const DLTensor* const* inputs, DLTensor* const* outputs,
-               void* workspace, gr_stream_t* stream, gr_error_t* err) noexcept {
+               const DLTensor* workspace, gr_stream_t* stream, gr_error_t* err) noexcept {
   const auto& prepared = *reinterpret_cast<const PreparedKernel*>(kernel);
   return guarded("launch", err, [&] {
-    stream_of(stream)->run(prepared.kernel.get(), prepared.maps, inputs, outputs, workspace);
+    stream_of(stream)->run(prepared.kernel.get(), prepared.maps, inputs, outputs,
+                           workspace != nullptr ? workspace->data : nullptr);
     return GR_OK;
   });
 }

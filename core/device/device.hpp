@@ -82,7 +82,7 @@ class Device {
 
   const std::string& name() const { return name_; }
   const gr_device_info_t& info() const { return info_; }
-  bool host_memory() const { return info_.host_memory != 0; }
+  bool host_memory() const { return info_.memory == GR_MEMORY_HOST; }
   int64_t alignment() const { return info_.alignment; }
   DLDevice dl_device() const;
   const gr_backend_t* backend() const { return backend_; }

@@ -104,6 +104,19 @@ Status Executor::make_lanes() {
   return {};
 }
 
+Result<const DLTensor*> Executor::make_workspace(const PlanStorage& storage) {
+  GR_ASSIGN(std::byte* const address, address_of(storage, nullptr));
+  DLTensor row = {};
+  row.data = address;
+  row.device = plan_->devices[size_t(storage.device)]->dl_device();
+  row.ndim = 1;
+  row.dtype = gr_dl_dtype(GR_UINT8);
+  row.shape = const_cast<int64_t*>(&storage.bytes);
+  row.strides = &workspace_stride_;
+  workspaces_.push_back(row);
+  return &workspaces_.back();
+}
+
 Status Executor::make_steps() {
   const Schedule& schedule = plan_->schedule;
   std::vector<gr_event_t*> event(plan_->tasks.size(), nullptr);
@@ -119,6 +132,7 @@ Status Executor::make_steps() {
   size_t arguments = 0;
   for (const PlanTask& task : plan_->tasks) arguments += task.inputs.size() + task.outputs.size();
   arguments_.reserve(arguments);
+  workspaces_.reserve(plan_->tasks.size());  // steps keep their addresses
   for (const uint32_t t : schedule.order) {
     const PlanTask& task = plan_->tasks[t];
     Step step;
@@ -130,11 +144,7 @@ Status Executor::make_steps() {
     step.outputs = arguments_.data() + arguments_.size();
     for (const int32_t id : task.outputs) arguments_.push_back(&tensors_[size_t(id)]);
     if (task.workspace >= 0) {
-      step.workspace = *address_of(plan_->storages[size_t(task.workspace)], nullptr);
-    }
-    if (task.kernel < 0) {
-      step.copy_bytes =
-          plan_->storages[size_t(plan_->tensors[size_t(task.inputs[0])].storage)].bytes;
+      GR_ASSIGN(step.workspace, make_workspace(plan_->storages[size_t(task.workspace)]));
     }
     step.record = event[t];
     step.task = t;
@@ -156,9 +166,8 @@ Status Executor::launch(const Step& step, gr_error_t* err) {
   if (step.kernel != nullptr) {
     code = backend->launch(backend->self, step.kernel, step.inputs, step.outputs, step.workspace,
                            step.stream, err);
-  } else if (step.copy_bytes > 0) {
-    code = backend->copy(backend->self, step.outputs[0]->data, step.inputs[0]->data,
-                         step.copy_bytes, 2, step.stream, err);
+  } else {
+    code = backend->copy(backend->self, step.outputs[0], step.inputs[0], step.stream, err);
   }
   return code == GR_OK ? Status() : status_from(code, *err);
 }

@@ -66,8 +66,7 @@ class Executor {
     gr_kernel_t* kernel = nullptr;  // null: a copy of the first input to the first output
     DLTensor* const* inputs = nullptr;
     DLTensor* const* outputs = nullptr;
-    void* workspace = nullptr;
-    int64_t copy_bytes = 0;
+    const DLTensor* workspace = nullptr;
     gr_event_t* record = nullptr;  // null: nobody waits for it
     uint32_t task = 0;
     uint32_t first_wait = 0;
@@ -84,6 +83,7 @@ class Executor {
   Status bind_tensors(const Store* store);
   Result<std::byte*> address_of(const PlanStorage& storage, const Store* store) const;
   Status make_lanes();
+  Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();
   Status launch(const Step& step, gr_error_t* err);
   Status synchronize();
@@ -101,6 +101,8 @@ class Executor {
   std::vector<Step> steps_;
   std::vector<WaitStep> waits_;
   std::vector<DLTensor*> arguments_;  // inputs, then outputs, of each step
+  std::vector<DLTensor> workspaces_;
+  int64_t workspace_stride_ = 1;
 };
 
 }  // namespace gradrack

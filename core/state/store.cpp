@@ -97,8 +97,19 @@ Status Store::copy(void* destination, const void* source, int64_t bytes, bool to
   GR_ASSIGN(const Stream stream, device_->make_stream());
   const gr_backend_t* const backend = device_->backend();
   gr_error_t err = {};
-  int32_t code = backend->copy(backend->self, destination, source, bytes, to_device ? 1 : 0,
-                               stream.get(), &err);
+  int64_t stride = 1;
+  DLTensor host = {};
+  host.device = {kDLCPU, 0};
+  host.ndim = 1;
+  host.dtype = gr_dl_dtype(GR_UINT8);
+  host.shape = &bytes;
+  host.strides = &stride;
+  DLTensor there = host;
+  there.device = device_->dl_device();
+  const DLTensor& to = to_device ? there : host;
+  (to_device ? host : there).data = const_cast<void*>(source);
+  (to_device ? there : host).data = destination;
+  int32_t code = backend->copy(backend->self, &to, to_device ? &host : &there, stream.get(), &err);
   if (code == GR_OK) code = backend->stream_synchronize(backend->self, stream.get(), &err);
   return status_from(code, err).with_context("copy to or from " + device_->name());
 }

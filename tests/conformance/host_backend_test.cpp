@@ -97,7 +97,7 @@ TEST(HostBackend, MemoryIsAlignedEvenWhenEmpty) {
   gr_device_info_t device = {};
   device.struct_size = sizeof device;
   ASSERT_EQ(rig.backend.device_info(rig.backend.self, &device, &rig.err), GR_OK);
-  EXPECT_EQ(device.host_memory, 1);
+  EXPECT_EQ(device.memory, GR_MEMORY_HOST);
   for (const int64_t bytes : {0, 1, 65}) {
     void* memory = nullptr;
     ASSERT_EQ(rig.backend.allocate(rig.backend.self, bytes, &memory, &rig.err), GR_OK);

@@ -103,7 +103,7 @@ TEST_P(HostStream, WaitOrdersWorkAcrossStreams) {
   be.event_record(be.self, event, s1, &rig.err);
   ASSERT_EQ(be.stream_wait(be.self, s2, event, &rig.err), GR_OK);
   // A copy that ignores its stream would read b before s1 wrote it.
-  be.copy(be.self, c.data.data(), b.data.data(), sizeof(float), 2, s2, &rig.err);
+  be.copy(be.self, &c.tensor, &b.tensor, s2, &rig.err);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   g_open = true;
   EXPECT_EQ(sync(s2), GR_OK);
@@ -114,7 +114,7 @@ TEST_P(HostStream, CopyStandsInItsStreamsOrder) {
   auto& be = rig.backend;
   if (GetParam()) g_open = false;
   launch(add_one, a.tensor, b.tensor, s1);
-  be.copy(be.self, a.data.data(), b.data.data(), sizeof(float), 2, s1, &rig.err);
+  be.copy(be.self, &a.tensor, &b.tensor, s1, &rig.err);
   g_open = true;
   EXPECT_EQ(sync(s1), GR_OK);
   EXPECT_EQ(a.data[0], 2.0f);

@@ -267,8 +267,8 @@ class Eager::Pass {
     Border workspace(scratch);
     const gr_backend_t& b = eager_.backend_;
     gr_error_t err = {};
-    GR_TRY(status_from(b.launch(b.self, kernel, inputs.data(), outputs.data(),
-                                workspace.tensor()->data, eager_.stream_, &err),
+    GR_TRY(status_from(b.launch(b.self, kernel, inputs.data(), outputs.data(), workspace.tensor(),
+                                eager_.stream_, &err),
                        err));
     GR_TRY(status_from(b.stream_synchronize(b.self, eager_.stream_, &err), err));
     for (size_t k = 0; k < results.size(); ++k) {

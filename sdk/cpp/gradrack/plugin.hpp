@@ -100,7 +100,7 @@ class Factory {
 /// What GRADRACK_PLUGIN's entry does: negotiate, then list the factories. [main]
 template <typename... Factories>
 int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const char* id,
-              const char* version) noexcept {
+              const char* version, int32_t (*stop)(int64_t, gr_error_t*)) noexcept {
   static const gr_factory_t* const kTable[] = {Factories::get()...};
   const int32_t status = gr_negotiate(host, &out->abi_minor, err);
   if (status != GR_OK) return status;
@@ -108,6 +108,7 @@ int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const ch
   out->factories = kTable;
   out->id = id;
   out->version = version;
+  if (GR_HAS(out, stop)) out->stop = stop;
   return GR_OK;
 }
 
@@ -115,10 +116,15 @@ int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const ch
 
 /// Defines the one exported symbol of the library:
 ///   GRADRACK_PLUGIN("com.acme.lion", "1.0.0", gradrack::sdk::Optimizer<Lion>, ...)
-#define GRADRACK_PLUGIN(plugin_id, plugin_version, ...)                                        \
+/// A library with threads of its own uses GRADRACK_PLUGIN_WITH_STOP(id, version, stop, ...), with
+/// a noexcept `stop` as gr_plugin_t describes it.
+#define GRADRACK_PLUGIN(plugin_id, plugin_version, ...) \
+  GRADRACK_PLUGIN_WITH_STOP(plugin_id, plugin_version, nullptr, __VA_ARGS__)
+#define GRADRACK_PLUGIN_WITH_STOP(plugin_id, plugin_version, plugin_stop, ...)                 \
   namespace {                                                                                  \
   int32_t gradrack_entry(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err) noexcept {  \
-    return ::gradrack::sdk::enter<__VA_ARGS__>(host, out, err, plugin_id, plugin_version);     \
+    return ::gradrack::sdk::enter<__VA_ARGS__>(host, out, err, plugin_id, plugin_version,      \
+                                               plugin_stop);                                   \
   }                                                                                            \
   }                                                                                            \
   extern "C" {                                                                                 \

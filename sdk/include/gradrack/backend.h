@@ -22,11 +22,19 @@ typedef struct gr_stream gr_stream_t;  ///< the backend's: an in-order queue
 typedef struct gr_event gr_event_t;    ///< the backend's: a point in a stream
 typedef struct gr_kernel gr_kernel_t;  ///< the backend's: code for one group at one set of shapes
 
+/// How the host names a place inside an allocation. In all three a tensor begins at data +
+/// byte_offset; in the first two byte_offset is 0.
+enum {
+  GR_MEMORY_DEVICE = 0,  ///< an address on the device: the host adds to it, never reads through it
+  GR_MEMORY_HOST = 1,    ///< plain host memory, shared with other such backends
+  GR_MEMORY_HANDLE = 2  ///< an object (cl_mem): `data` is what allocate gave, byte_offset the place
+};
+
 typedef struct gr_device_info {
   uint32_t struct_size;
   int32_t device_type;  ///< DLDeviceType
   int32_t device_id;
-  int32_t host_memory;   ///< 1: memory is plain host memory, shared with other such backends
+  int32_t memory;        ///< GR_MEMORY_*
   int64_t alignment;     ///< bytes, a power of two: of every tensor
   int64_t memory_bytes;  ///< of the device; 0: unknown
   uint32_t max_streams;
@@ -101,16 +109,19 @@ typedef struct gr_backend {
   void* self;
   /// After every kernel, stream, event and allocation is gone. [main]
   void (*destroy)(void* self);
+  /// What the device is and asks for; the same answer every time. [plan]
   int32_t (*device_info)(void* self, gr_device_info_t* out, gr_error_t* err);
 
-  // Memory. [plan]
-  /// Zeroed or not, aligned as device_info says. GR_OUT_OF_MEMORY.
+  // Memory.
+  /// Zeroed or not, aligned as device_info says, `bytes` > 0. GR_OUT_OF_MEMORY. [plan]
   int32_t (*allocate)(void* self, int64_t bytes, void** out, gr_error_t* err);
+  /// Gives back what allocate gave, once, when nothing queued uses it any more. [plan]
   void (*release)(void* self, void* memory);
-  /// Copies bytes in stream order. Host pointers may be pageable: the call may block on them.
-  /// `to_device`: 1 host to device, 0 device to host, 2 within the device. [exec]
-  int32_t (*copy)(void* self, void* destination, const void* source, int64_t bytes,
-                  int32_t to_device, gr_stream_t* stream, gr_error_t* err);
+  /// Copies a dense tensor to one of equal dtype and shape, in stream order. At least one of the
+  /// two is on this device; the other may be host memory (kDLCPU), which may be pageable: the call
+  /// may block on it. Host memory that is read stays as it is until the stream has passed. [exec]
+  int32_t (*copy)(void* self, const DLTensor* destination, const DLTensor* source,
+                  gr_stream_t* stream, gr_error_t* err);
 
   // Streams and events. An error of asynchronous work is kept and comes back, once, from the next
   // stream_synchronize or event_synchronize that covers it; later work of that stream is skipped.
@@ -135,9 +146,10 @@ typedef struct gr_backend {
                      gr_error_t* err);
   void (*kernel_destroy)(void* self, gr_kernel_t* kernel);  // [plan]
   /// Queues one run: inputs and outputs in the group's border order; the tensors' structs and
-  /// memory stay valid until the plan ends. Allocates nothing. [exec]
+  /// memory stay valid until the plan ends. `workspace`: one row of workspace_bytes uint8, NULL
+  /// when the kernel asked for none. Allocates nothing. [exec]
   int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
-                    DLTensor* const* outputs, void* workspace, gr_stream_t* stream,
+                    DLTensor* const* outputs, const DLTensor* workspace, gr_stream_t* stream,
                     gr_error_t* err);
   /// (optional) Extension "gr.capture/1", "gr.timing/1", ... or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);

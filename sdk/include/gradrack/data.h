@@ -51,9 +51,9 @@ typedef struct gr_data {
   uint32_t struct_size;
   uint32_t flags;
   void* self;
-  /// [main]
+  /// Frees `self`. [main]
   void (*destroy)(void* self);
-  /// [any]
+  /// What the source offers; the same answer every time. [any]
   int32_t (*info)(void* self, gr_data_info_t* out, gr_error_t* err);
   /// Rows of batch `index`: training batches are always full; the last validation batch may be
   /// short. 0 after the end of the validation split. [any]
@@ -67,9 +67,11 @@ typedef struct gr_data {
   int32_t (*encode)(void* self, const char* text, uint64_t bytes, int64_t* ids, uint64_t capacity,
                     uint64_t* count, gr_error_t* err);
   /// (optional) Ids to text (not 0-terminated): writes at most `capacity` bytes and the number
-  /// needed.
+  /// needed. [any]
   int32_t (*decode)(void* self, const int64_t* ids, uint64_t count, char* text, uint64_t capacity,
                     uint64_t* bytes, gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_data_t;
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 #include "gradrack/backend.h"
 #include "gradrack/data.h"
+#include "gradrack/extensions.h"
 #include "gradrack/graph.h"
 #include "gradrack/lr_schedule.h"
 #include "gradrack/model.h"

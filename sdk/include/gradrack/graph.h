@@ -5,7 +5,7 @@
 // with symbolic dimensions; what ONNX lacks lives in domain "gradrack" (see docs/operators.md).
 // Structs without struct_size (gr_dim_t, gr_attr_t, gr_init_t) are frozen and never grow.
 // Invariant: a value is written once; ids are dense, ascending and valid for the graph's life.
-// All calls are [plan]: one thread at a time per graph. A failed call leaves the graph as it was.
+// One thread at a time per graph. A failed call leaves the graph as it was.
 #ifndef GRADRACK_GRAPH_H_
 #define GRADRACK_GRAPH_H_
 
@@ -107,29 +107,30 @@ typedef struct gr_type {
 typedef struct gr_graph_api {
   uint32_t struct_size;
   uint32_t flags;
-  /// A value that each batch brings.
+  /// A value that each batch brings. [plan]
   int32_t (*input)(gr_graph_t*, const gr_input_t*, gr_value_t* out, gr_error_t*);
-  /// A trained value.
+  /// A trained value. [plan]
   int32_t (*parameter)(gr_graph_t*, const gr_parameter_t*, gr_value_t* out, gr_error_t*);
-  /// State that is not trained (running statistics); `role` is ignored.
+  /// State that is not trained (running statistics); `role` is ignored. [plan]
   int32_t (*buffer)(gr_graph_t*, const gr_parameter_t*, gr_value_t* out, gr_error_t*);
-  /// `value` becomes the content of `buffer` when the step commits.
+  /// `value` becomes the content of `buffer` when the step commits. [plan]
   int32_t (*update_buffer)(gr_graph_t*, gr_value_t buffer, gr_value_t value, gr_error_t*);
-  /// A host tensor (kDLCPU), copied.
+  /// A host tensor (kDLCPU), copied. [plan]
   int32_t (*constant)(gr_graph_t*, const DLTensor*, gr_value_t* out, gr_error_t*);
-  /// An operator; writes output_count ids to `outputs`.
+  /// An operator; writes output_count ids to `outputs`. [plan]
   int32_t (*node)(gr_graph_t*, const gr_node_t*, gr_value_t* outputs, gr_error_t*);
   /// A named scalar loss: `sum` over targets and their number `count` (both scalars, same float
-  /// dtype). The step's loss is the sum of sums over the sum of counts of all microbatches.
+  /// dtype). The step's loss is the sum of sums over the sum of counts of all microbatches. [plan]
   int32_t (*objective)(gr_graph_t*, const char* name, gr_value_t sum, gr_value_t count,
                        gr_error_t*);
-  /// A value that evaluation, `sample` or tests may read by name ("logits").
+  /// A value that evaluation, `sample` or tests may read by name ("logits"). [plan]
   int32_t (*output)(gr_graph_t*, const char* name, gr_value_t, gr_error_t*);
   /// Nodes made until the matching pop belong to stage "outer.name": the unit of scheduling,
-  /// recompute, replay and freezing.
+  /// recompute, replay and freezing. [plan]
   int32_t (*push_stage)(gr_graph_t*, const char* name, gr_error_t*);
+  /// Ends the innermost stage. [plan]
   int32_t (*pop_stage)(gr_graph_t*, gr_error_t*);
-  /// dtype and dims of a value; `out->struct_size` set by the caller.
+  /// dtype and dims of a value; `out->struct_size` set by the caller. [plan]
   int32_t (*type_of)(gr_graph_t*, gr_value_t, gr_type_t* out, gr_error_t*);
 } gr_graph_api_t;
 

@@ -24,10 +24,12 @@ typedef struct gr_lr_schedule {
   uint32_t struct_size;
   uint32_t flags;
   void* self;
-  /// [main]
+  /// Frees `self`. [main]
   void (*destroy)(void* self);
   /// The rate for that update, finite and >= 0. [any]
   int32_t (*value)(void* self, const gr_lr_request_t* request, double* lr, gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_lr_schedule_t;
 
 #ifdef __cplusplus

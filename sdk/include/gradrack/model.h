@@ -30,6 +30,8 @@ typedef struct gr_model {
   /// do not fit each other or the data, with the option's name in `field`. [plan]
   int32_t (*build)(void* self, const gr_builder_t* builder, const gr_model_context_t* context,
                    gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_model_t;
 
 #ifdef __cplusplus

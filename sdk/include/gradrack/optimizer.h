@@ -54,7 +54,7 @@ typedef struct gr_optimizer {
   uint32_t struct_size;
   uint32_t flags;
   void* self;
-  /// [main]
+  /// Frees `self`. [main]
   void (*destroy)(void* self);
   /// Writes up to GR_MAX_STATES declarations and their number; no side effect. [plan]
   int32_t (*declare_state)(void* self, const gr_parameter_info_t* info, gr_state_t* states,
@@ -63,6 +63,8 @@ typedef struct gr_optimizer {
   /// [plan]
   int32_t (*build_update)(void* self, const gr_builder_t* builder, gr_update_t* update,
                           gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_optimizer_t;
 
 #ifdef __cplusplus

@@ -73,6 +73,12 @@ typedef struct gr_plugin {
   const gr_factory_t* const* factories;
   const char* id;  ///< reverse-DNS or "gradrack.NAME"
   const char* version;
+  /// (optional) Ends what the library itself keeps running: joins its threads, closes its device.
+  /// Called once, after every instance is destroyed and before the process ends; no call of the
+  /// library follows, and it calls the host no more. Returns within `deadline_ns`. [main]
+  int32_t (*stop)(int64_t deadline_ns, gr_error_t* err);
+  /// (optional) Extension `id` of the library as a whole, or NULL. [any]
+  const void* (*get_extension)(const char* id);
 } gr_plugin_t;
 
 /// The exported data. `struct_size` and the range are read before `entry` is called.
@@ -82,6 +88,7 @@ typedef struct gr_plugin_header {
   uint32_t abi_major;
   uint32_t abi_min_minor;
   uint32_t abi_max_minor;
+  /// Negotiates and lists the factories; nothing else happens in it. Called once. [main]
   int32_t (*entry)(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err);
 } gr_plugin_header_t;
 
@@ -111,7 +118,10 @@ static inline int32_t gr_negotiate(const gr_host_t* host, uint32_t* minor, gr_er
 
 /// Defines the exported header and its entry for a C plugin:
 ///   GR_PLUGIN("com.acme.lion", "1.0.0", &lion_factory, &other_factory)
-#define GR_PLUGIN(plugin_id, plugin_version, ...)                                              \
+/// A library with threads of its own uses GR_PLUGIN_WITH_STOP(id, version, stop, factories...).
+#define GR_PLUGIN(plugin_id, plugin_version, ...) \
+  GR_PLUGIN_WITH_STOP(plugin_id, plugin_version, NULL, __VA_ARGS__)
+#define GR_PLUGIN_WITH_STOP(plugin_id, plugin_version, plugin_stop, ...)                       \
   static int32_t gr_entry_(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err) {         \
     static const gr_factory_t* const table[] = {__VA_ARGS__};                                  \
     int32_t status = gr_negotiate(host, &out->abi_minor, err);                                 \
@@ -120,6 +130,7 @@ static inline int32_t gr_negotiate(const gr_host_t* host, uint32_t* minor, gr_er
     out->factories = table;                                                                    \
     out->id = plugin_id;                                                                       \
     out->version = plugin_version;                                                             \
+    if (GR_HAS(out, stop)) out->stop = plugin_stop;                                            \
     return GR_OK;                                                                              \
   }                                                                                            \
   GR_EXPORT extern const gr_plugin_header_t gradrack_plugin_v1;                                \

@@ -35,13 +35,15 @@ typedef struct gr_precision {
   uint32_t struct_size;
   uint32_t flags;
   void* self;
-  /// [main]
+  /// Frees `self`. [main]
   void (*destroy)(void* self);
   /// dtype in which parameters, buffers, gradients and optimizer state are kept. [plan]
   int32_t (*storage_dtype)(void* self, gr_dtype_t* out, gr_error_t* err);
   /// dtype in which this node computes and gives its floating-point results. [plan]
   int32_t (*node_dtype)(void* self, const gr_precision_node_t* node, gr_dtype_t* out,
                         gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_precision_t;
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@ typedef struct gr_scheduler {
   uint32_t struct_size;
   uint32_t flags;
   void* self;
-  /// [main]
+  /// Frees `self`. [main]
   void (*destroy)(void* self);
   /// Streams that this scheduler wants with these options; >= 1. [plan]
   int32_t (*streams)(void* self, uint32_t* out, gr_error_t* err);
@@ -49,6 +49,8 @@ typedef struct gr_scheduler {
   /// task_count entries; `stream` is indexed by task). [plan]
   int32_t (*schedule)(void* self, const gr_schedule_request_t* request, uint32_t* order,
                       uint32_t* stream, gr_error_t* err);
+  /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
+  const void* (*get_extension)(void* self, const char* id);
 } gr_scheduler_t;
 
 #ifdef __cplusplus

@@ -3,8 +3,9 @@
 //
 // The layout is that of DLPack 1.x (https://dmlc.github.io/dlpack). When <dlpack/dlpack.h> was
 // included before this file its types are used, otherwise equal ones are declared here.
-// Invariant: every tensor the host passes is dense, row-major, with non-NULL strides (in elements),
-// byte_offset 0, and data aligned as the backend's device info asks.
+// Invariant: every tensor the host passes is dense, row-major, with non-NULL strides (in elements;
+// those of dims of size 1 say nothing) and aligned as the backend's device info asks; byte_offset
+// is 0 unless the backend's memory is GR_MEMORY_HANDLE.
 // Dims legend for all of Gradrack: B batch, T tokens, C channels, H heads, V vocabulary, N rows.
 #ifndef GRADRACK_TENSOR_H_
 #define GRADRACK_TENSOR_H_

@@ -136,7 +136,8 @@ TEST(SdkWrapper, RefusesAHostOfAnotherMajor) {
   host.abi_major = GR_ABI_MAJOR + 1;
   gr_plugin_t out = {};
   gr_error_t err = {};
-  EXPECT_EQ((sdk::enter<sdk::LrSchedule<Throwing>>(&host, &out, &err, "x", "1")), GR_VERSION);
+  EXPECT_EQ((sdk::enter<sdk::LrSchedule<Throwing>>(&host, &out, &err, "x", "1", nullptr)),
+            GR_VERSION);
   EXPECT_NE(std::strstr(err.message, "2.0..0"), nullptr) << err.message;
 }
 

@@ -10,42 +10,13 @@
 #include <set>
 
 #include "core/base/text.hpp"
+#include "core/plugin/elf_file.hpp"
 #include "core/plugin/host_table.hpp"
 
 namespace gradrack {
 namespace {
 
 Status broken(const std::string& message) { return invalid_argument(message); }
-
-std::string range_text(uint32_t major, uint32_t min, uint32_t max) {
-  return std::to_string(major) + "." + std::to_string(min) +
-         (min == max ? "" : ".." + std::to_string(max));
-}
-
-Status check_header(const gr_plugin_header_t& header) {
-  if (header.magic != GR_PLUGIN_MAGIC) {
-    return broken("its " GR_ENTRY_SYMBOL
-                  " does not begin with the magic number: define it with "
-                  "GR_PLUGIN of the SDK");
-  }
-  const bool major_differs = header.abi_major != GR_ABI_MAJOR;
-  if (!major_differs && header.struct_size < sizeof header) {
-    return broken("its header has " + std::to_string(header.struct_size) + " bytes, " +
-                  std::to_string(sizeof header) + " wanted: define it with GR_PLUGIN of the SDK");
-  }
-  if (major_differs || header.abi_min_minor > header.abi_max_minor ||
-      header.abi_min_minor > kHostMaxMinor || header.abi_max_minor < kHostMinMinor) {
-    const std::string theirs =
-        range_text(header.abi_major, header.abi_min_minor, header.abi_max_minor);
-    const bool older =
-        header.abi_major < GR_ABI_MAJOR || (!major_differs && header.abi_max_minor < kHostMinMinor);
-    return {GR_VERSION, "it speaks plugin ABI " + theirs + ", gradrack " + host_version() +
-                            " speaks " + range_text(GR_ABI_MAJOR, kHostMinMinor, kHostMaxMinor) +
-                            (older ? ": rebuild the plugin with this SDK" : ": upgrade gradrack")};
-  }
-  if (header.entry == nullptr) return broken("its header has no entry function");
-  return {};
-}
 
 bool is_name(const char* text) {
   const std::string_view name = text;
@@ -121,9 +92,9 @@ Status call_entry(const gr_plugin_header_t& header, Library* library) {
     return broken("its entry threw an exception across the C interface");
   }
   if (plugin.abi_minor > kHostMaxMinor || plugin.abi_minor < header.abi_min_minor) {
-    return {GR_VERSION, "its entry chose ABI " +
-                            range_text(GR_ABI_MAJOR, plugin.abi_minor, plugin.abi_minor) +
-                            ", outside what it and gradrack " + host_version() + " speak"};
+    return {GR_VERSION, "its entry chose ABI " + std::to_string(GR_ABI_MAJOR) + "." +
+                            std::to_string(plugin.abi_minor) + ", outside what it and gradrack " +
+                            host_version() + " speak"};
   }
   if (plugin.factory_count == 0 || plugin.factories == nullptr) {
     return broken("it offers nothing (no factories)");
@@ -202,7 +173,8 @@ Result<Library> load_library(const std::string& path) {
     return broken("it has no symbol " GR_ENTRY_SYMBOL ": it is not a plugin of gradrack " +
                   std::to_string(GR_ABI_MAJOR) + ".x, or was built without GR_PLUGIN");
   }
-  GR_TRY(check_header(*header));
+  GR_TRY(check_plugin_header(*header));
+  if (header->entry == nullptr) return broken("its header has no entry function");
   Library library;
   library.path = path;
   GR_TRY(call_entry(*header, &library));

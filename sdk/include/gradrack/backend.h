@@ -125,16 +125,21 @@ typedef struct gr_backend {
 
   // Streams and events. An error of asynchronous work is kept and comes back, once, from the next
   // stream_synchronize or event_synchronize that covers it; later work of that stream is skipped.
-  int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);         // [plan]
-  void (*stream_destroy)(void* self, gr_stream_t* stream);                          // [plan]
-  int32_t (*stream_synchronize)(void* self, gr_stream_t* stream, gr_error_t* err);  // [exec]
-  int32_t (*event_create)(void* self, gr_event_t** out, gr_error_t* err);           // [plan]
-  void (*event_destroy)(void* self, gr_event_t* event);                             // [plan]
+  /// Makes an in-order queue, at most max_streams of them. [plan]
+  int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);
+  /// Ends an idle stream. [plan]
+  void (*stream_destroy)(void* self, gr_stream_t* stream);
+  /// Blocks the calling thread until the stream is empty. [exec]
+  int32_t (*stream_synchronize)(void* self, gr_stream_t* stream, gr_error_t* err);
+  /// Makes an event that nothing has recorded. [plan]
+  int32_t (*event_create)(void* self, gr_event_t** out, gr_error_t* err);
+  /// Ends an event that no stream waits for. [plan]
+  void (*event_destroy)(void* self, gr_event_t* event);
   /// Marks all work queued on `stream` so far. [exec]
   int32_t (*event_record)(void* self, gr_event_t* event, gr_stream_t* stream, gr_error_t* err);
   /// Later work on `stream` waits for the event's last record. [exec]
   int32_t (*stream_wait)(void* self, gr_stream_t* stream, gr_event_t* event, gr_error_t* err);
-  /// Blocks the calling thread. [exec]
+  /// Blocks the calling thread until the event's last record has passed. [exec]
   int32_t (*event_synchronize)(void* self, gr_event_t* event, gr_error_t* err);
 
   // Nodes.
@@ -144,7 +149,8 @@ typedef struct gr_backend {
   /// Makes a kernel for a claimed group. Copies what it keeps. [plan]
   int32_t (*prepare)(void* self, const gr_group_t* group, gr_kernel_t** out, gr_kernel_info_t* info,
                      gr_error_t* err);
-  void (*kernel_destroy)(void* self, gr_kernel_t* kernel);  // [plan]
+  /// Ends a kernel that no stream is running. [plan]
+  void (*kernel_destroy)(void* self, gr_kernel_t* kernel);
   /// Queues one run: inputs and outputs in the group's border order; the tensors' structs and
   /// memory stay valid until the plan ends. `workspace`: one row of workspace_bytes uint8, NULL
   /// when the kernel asked for none. Allocates nothing. [exec]

@@ -31,7 +31,7 @@ def files(root):
         # Only at the top do these names mean build products: core/data is a source folder.
         ignored = SKIPPED_FOLDERS if Path(folder) == Path(root) else {".git", "__pycache__"}
         folders[:] = sorted(set(folders) - ignored)
-        for name in names:
+        for name in set(names) - {".git"}:  # a file in a linked work tree
             path = Path(folder) / name
             if path.is_file() and not path.is_symlink():
                 found.append((path.relative_to(root).as_posix(), path))

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cases there are: see catalogue.hpp.
+#include "sdk/conformance/catalogue.hpp"
+
+namespace gradrack::conform {
+namespace {
+
+struct KindCases {
+  const char* kind;
+  AddCases add;
+};
+
+constexpr KindCases kKinds[] = {
+    {"backend", add_backend_cases},
+};
+
+}  // namespace
+
+const char* level_title(int level) {
+  constexpr const char* kTitles[kLevels] = {"file and exports",  "negotiation",
+                                            "lifecycle, faults", "what each call answers",
+                                            "streams",           "training, determinism, state"};
+  return level >= 0 && level < kLevels ? kTitles[level] : "?";
+}
+
+const char* verdict_name(Verdict verdict) {
+  return verdict == Verdict::kPass ? "pass" : verdict == Verdict::kFail ? "fail" : "not applicable";
+}
+
+std::vector<Case> cases_of(const Target& target) {
+  std::vector<Case> cases;
+  if (target.kind.empty()) {
+    add_file_cases(target, &cases);
+    return cases;
+  }
+  for (const KindCases& kind : kKinds) {
+    if (target.kind != kind.kind) continue;
+    kind.add(target, &cases);
+  }
+  return cases;
+}
+
+std::vector<std::string> kinds_with_cases() {
+  std::vector<std::string> kinds;
+  for (const KindCases& kind : kKinds) kinds.push_back(kind.kind);
+  return kinds;
+}
+
+}  // namespace gradrack::conform

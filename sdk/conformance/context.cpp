@@ -35,9 +35,7 @@ Result<OptionValues> option_values(const Factory& factory, const std::vector<std
 }
 
 Context::Context(Target target, Settings settings)
-    : target_(std::move(target)), settings_(std::move(settings)), host_(new HostShim) {
-  HostShim::play(GR_THREAD_MAIN | GR_THREAD_PLAN | GR_THREAD_EXEC);
-}
+    : target_(std::move(target)), settings_(std::move(settings)), host_(new HostShim) {}
 
 std::mt19937_64 Context::random(const std::string& salt) const {
   return std::mt19937_64(seed() * UINT64_C(0x9e3779b97f4a7c15) ^ hash_of(salt));

@@ -5,12 +5,9 @@
 #include <cstdio>
 #include <string_view>
 
+#include "sdk/checked/thread_role.hpp"
+
 namespace gradrack::conform {
-namespace {
-
-thread_local uint32_t played_roles = 0;
-
-}  // namespace
 
 HostShim::HostShim() {
   table_.struct_size = sizeof table_;
@@ -25,12 +22,7 @@ HostShim::HostShim() {
   cancel_.struct_size = sizeof cancel_;
   cancel_.context = this;
   cancel_.cancelled = cancelled;
-  thread_check_.struct_size = sizeof thread_check_;
-  thread_check_.context = this;
-  thread_check_.roles = roles;
 }
-
-void HostShim::play(uint32_t roles) { played_roles = roles; }
 
 void HostShim::log(void*, int32_t level, const char* message) {
   std::fprintf(stderr, "[plugin, level %d] %s\n", level, message != nullptr ? message : "(NULL)");
@@ -40,7 +32,7 @@ const void* HostShim::extension(void* context, const char* id) {
   const auto& shim = *static_cast<const HostShim*>(context);
   if (!shim.extensions_ || id == nullptr) return nullptr;
   if (std::string_view(id) == GR_EXT_CANCEL) return &shim.cancel_;
-  if (std::string_view(id) == GR_EXT_THREAD_CHECK) return &shim.thread_check_;
+  if (std::string_view(id) == GR_EXT_THREAD_CHECK) return thread_check_extension();
   return nullptr;
 }
 
@@ -49,7 +41,5 @@ int32_t HostShim::cancelled(void* context) {
   ++shim.cancel_questions_;
   return shim.cancelled_ ? 1 : 0;
 }
-
-uint32_t HostShim::roles(void*) { return played_roles; }
 
 }  // namespace gradrack::conform

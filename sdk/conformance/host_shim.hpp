@@ -32,14 +32,9 @@ class HostShim {
   /// How often the plugin asked gr.cancel/1.
   int64_t cancel_questions() const { return cancel_questions_; }
 
-  /// GR_THREAD_* of the calling thread, as gr.thread_check/1 answers; 0 for threads that never
-  /// called this.
-  static void play(uint32_t roles);
-
  private:
   gr_host_t table_ = {};
   gr_cancel_t cancel_ = {};
-  gr_thread_check_t thread_check_ = {};
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> extensions_ = true;
   mutable std::atomic<int64_t> cancel_questions_ = 0;
@@ -47,7 +42,6 @@ class HostShim {
   static void log(void* context, int32_t level, const char* message);
   static const void* extension(void* context, const char* id);
   static int32_t cancelled(void* context);
-  static uint32_t roles(void* context);
 };
 
 }  // namespace gradrack::conform

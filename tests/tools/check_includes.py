@@ -41,7 +41,8 @@ def problem(path, target):
         return problem_in_core(parts[1], target)
     if parts[0] in ("plugins", "backends") and target.startswith("core/"):
         return f"includes {target}: plugins and backends include the SDK alone, never core"
-    if parts[0] == "sdk" and parts[1] != "conformance" and target.startswith(("core/", "plugins/", "backends/")):
+    plain_sdk = parts[0] == "sdk" and parts[1] != "conformance"
+    if plain_sdk and target.startswith(("core/", "plugins/", "backends/")):
         return f"includes {target}: the SDK includes nothing but itself"
     return None
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults on demand: see faults.hpp.
+#include "sdk/conformance/faults.hpp"
+
+#include <tuple>
+
+namespace gradrack::conform {
+namespace {
+
+// Plain numbers: malloc reads them before anything is constructed.
+thread_local bool inside_plugin = false;
+thread_local int64_t allocations_left = 0;  // until the one that fails; 0: none fails
+thread_local int64_t allocations_made = 0;
+thread_local bool keeps_failing = false;
+thread_local bool has_failed = false;
+bool hook_is_there = false;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kOwnMalloc = false;
+#else
+constexpr bool kOwnMalloc = true;
+#endif
+
+}  // namespace
+
+InPlugin::InPlugin() : before_(inside_plugin) { inside_plugin = true; }
+InPlugin::~InPlugin() { inside_plugin = before_; }
+InKit::InKit() : before_(inside_plugin) { inside_plugin = false; }
+InKit::~InKit() { inside_plugin = before_; }
+
+void fail_allocation(int64_t nth, bool all_after) {
+  allocations_left = nth;
+  allocations_made = 0;
+  keeps_failing = all_after;
+  has_failed = false;
+}
+
+bool end_failing_allocations() {
+  allocations_left = 0;
+  keeps_failing = false;
+  return has_failed;
+}
+
+int64_t allocations_seen() { return allocations_made; }
+bool can_fail_allocations() { return kOwnMalloc && hook_is_there; }
+void allocation_hook_is_there() { hook_is_there = true; }
+
+bool allocation_fails_now() noexcept {
+  if (!inside_plugin || (allocations_left == 0 && !(keeps_failing && has_failed))) return false;
+  ++allocations_made;
+  if (keeps_failing && has_failed) return true;
+  if (--allocations_left > 0) return false;
+  has_failed = true;
+  return true;
+}
+
+// What a plugin gets as gr_graph_t* is the WatchedBuilder.
+template <auto Member, typename... Arguments>
+int32_t WatchedBuilder::forward(gr_graph_t* graph, Arguments... arguments) {
+  const InKit in_kit;
+  auto& self = *reinterpret_cast<WatchedBuilder*>(graph);
+  if (++self.calls_ == self.fail_at_) {
+    gr_error_t* err = std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
+    return gr_fail(err, kInjectedCode, "kit", "made to fail by the conformance kit");
+  }
+  return (self.inner_.api->*Member)(self.inner_.graph, arguments...);
+}
+
+WatchedBuilder::WatchedBuilder(Graph& graph, int64_t fail_at)
+    : api_(graph), inner_(api_.builder()), fail_at_(fail_at) {
+  table_.struct_size = sizeof table_;
+  table_.input = forward<&gr_graph_api_t::input>;
+  table_.parameter = forward<&gr_graph_api_t::parameter>;
+  table_.buffer = forward<&gr_graph_api_t::buffer>;
+  table_.update_buffer = forward<&gr_graph_api_t::update_buffer>;
+  table_.constant = forward<&gr_graph_api_t::constant>;
+  table_.node = forward<&gr_graph_api_t::node>;
+  table_.objective = forward<&gr_graph_api_t::objective>;
+  table_.output = forward<&gr_graph_api_t::output>;
+  table_.push_stage = forward<&gr_graph_api_t::push_stage>;
+  table_.pop_stage = forward<&gr_graph_api_t::pop_stage>;
+  table_.type_of = forward<&gr_graph_api_t::type_of>;
+}
+
+gr_builder_t WatchedBuilder::builder() { return {&table_, reinterpret_cast<gr_graph_t*>(this)}; }
+
+}  // namespace gradrack::conform

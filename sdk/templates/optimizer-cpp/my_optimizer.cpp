@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer `sgd_template`: a plugin to copy. Gradient descent with momentum, in graph nodes.
+// Optimizer `my_optimizer`: gradient descent with momentum, said as nodes of the graph.
 //
 //   buf = momentum * buf + grad;   param = param * (1 - lr * weight_decay) - lr * buf
 //
 // Invariant: what varies by step (lr) is a value of the graph, so a plan is never rebuilt for it.
-// To make a plugin of your own: copy this folder, rename class, kName and id, change the options
-// and the formula. Other kinds: gradrack/model.hpp, data.hpp, scheduler.hpp, precision.hpp, ...
+// Change first: the options, what declare_state keeps, and the formula in build_update.
 #include "gradrack/optimizer.hpp"
 
 namespace {
@@ -13,21 +12,21 @@ namespace {
 namespace gr = gradrack::sdk;
 
 // What the YAML may say. The host checks names, types and ranges before this plugin sees a value.
-constexpr gr_option_t kSgdOptions[] = {
+constexpr gr_option_t kOptionTable[] = {
     GR_OPT_FLOAT("lr", "1e-2", 0, INFINITY, "learning rate, before the schedule"),
     GR_OPT_FLOAT("momentum", "0.9", 0, 1, "share of the last step kept in the next"),
     GR_OPT_FLOAT("weight_decay", "0", 0, INFINITY, "decoupled decay, times lr"),
 };
 
-class Sgd {
+class MyOptimizer {
  public:
-  static constexpr const char* kName = "sgd_template";  // `plugin: sgd_template`
+  static constexpr const char* kName = "my_optimizer";  // `plugin: my_optimizer`
   static constexpr const char* kVersion = "1.0.0";
   static constexpr const char* kHelp = "Gradient descent with momentum.";
-  static constexpr auto& kOptions = kSgdOptions;
+  static constexpr auto& kOptions = kOptionTable;
 
   // One instance a parameter group. To refuse options, throw gr::Error (or gr::require).
-  explicit Sgd(const gr::Options& options)
+  explicit MyOptimizer(const gr::Options& options)
       : momentum_(options.get<double>("momentum")),
         weight_decay_(options.get<double>("weight_decay")) {}
 
@@ -60,4 +59,4 @@ class Sgd {
 }  // namespace
 
 // The one exported symbol. The id is yours: reverse DNS.
-GRADRACK_PLUGIN("org.example.sgd_template", "1.0.0", gr::Optimizer<Sgd>)
+GRADRACK_PLUGIN("org.example.my_optimizer", "1.0.0", gr::Optimizer<MyOptimizer>)

@@ -14,6 +14,7 @@
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/list_commands.hpp"
+#include "core/cli/new_plugin.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
 
@@ -29,6 +30,7 @@ struct Arguments {
   EvalRequest eval;
   SampleRequest sample;
   std::string plugin_name;
+  NewPluginRequest new_plugin;
   bool markdown = false;
   std::function<Status()> command;  ///< of the sub-command given
 };
@@ -106,6 +108,20 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
   sample->add_option("--seed", arguments.sample.seed, "seed of the draws (default 1)");
 }
 
+void add_new_command(CLI::App& plugins, Arguments& arguments) {
+  CLI::App* sub = add_command(
+      plugins, arguments, "new", "write a folder with a small plugin to change", [&arguments] {
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink&) {
+          return new_plugin(registry, arguments.new_plugin);
+        });
+      });
+  sub->add_option("kind", arguments.new_plugin.kind, "optimizer, model, ...: below")->required();
+  sub->add_option("name", arguments.new_plugin.name, "its name in run files")->required();
+  sub->add_option("--lang", arguments.new_plugin.language, "c, cpp (default) or rust");
+  sub->add_option("--into", arguments.new_plugin.into, "folder to write; default: NAME");
+  sub->footer([] { return "Kinds and their languages:\n" + template_table(); });
+}
+
 void add_list_commands(CLI::App& app, Arguments& arguments) {
   CLI::App* plugins = app.add_subcommand("plugins", "what is there to be named in a run file");
   plugins->fallthrough();
@@ -124,6 +140,7 @@ void add_list_commands(CLI::App& app, Arguments& arguments) {
       });
   inspect->add_option("name", arguments.plugin_name, "NAME, KIND/NAME, or the path of a library")
       ->required();
+  add_new_command(*plugins, arguments);
   CLI::App* ops = add_command(
       app, arguments, "ops", "every operator: gradient, decomposition, backends", [&arguments] {
         return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink& events) {

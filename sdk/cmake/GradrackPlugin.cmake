@@ -6,6 +6,11 @@
 # The one invariant: the library exports the data symbol gradrack_plugin_v1 and nothing else, has
 # no undefined symbol, binds at load and is never unmapped.
 # The target is called plugin_<name>; LIBRARIES are linked privately.
+#
+# gradrack_test_plugin(NAME <name>)
+#
+# A CTest entry that runs `./test` of a folder made by `gradrack plugins new` on that plugin, with
+# the programs that are installed beside this package.
 
 set(GRADRACK_PLUGIN_VERSION_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/gradrack_plugin.map")
 
@@ -46,3 +51,11 @@ function(gradrack_add_plugin)
   endif()
   install(TARGETS ${target} LIBRARY DESTINATION lib/gradrack/plugins COMPONENT plugins)
 endfunction()
+
+macro(gradrack_test_plugin)  # a macro: enable_testing() counts where it is called
+  cmake_parse_arguments(gradrack_test "" "NAME" "" ${ARGN})
+  enable_testing()
+  add_test(NAME ${gradrack_test_NAME}
+    COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test" "$<TARGET_FILE:plugin_${gradrack_test_NAME}>"
+            "${GRADRACK_BIN_DIR}")
+endmacro()

@@ -6,8 +6,9 @@
 // operators that are (`gradrack ops`). Work runs inside the call, so a stream is always idle and an
 // event always passed. Invariant: a kernel depends on its inputs and attributes alone.
 // Change first: a row of kLoops, its rule in `refusal`, its loop. Then memory and streams.
-#include "gradrack/backend.hpp"
+#include <cstdlib>
 
+#include "gradrack/backend.hpp"
 #include "loops.hpp"
 
 namespace {

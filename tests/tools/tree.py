@@ -54,9 +54,9 @@ def is_script(content):
 
 
 def is_source(relative, content):
-    """True for what people write as code: C family, Python, CMake, scripts, linker maps."""
+    """True for what people write as code: C family, Rust, Python, CMake, scripts, linker maps."""
     path = Path(relative)
-    return (path.suffix in C_FAMILY | {".py", ".cmake", ".map", ".in"}
+    return (path.suffix in C_FAMILY | {".rs", ".py", ".cmake", ".map", ".in"}
             or path.name == "CMakeLists.txt" or is_script(content))
 
 

@@ -116,6 +116,7 @@ Status with_option_place(const Status& status, const PluginChoice& choice) {
 Status probe_plugin(const Factory& factory) {
   if (factory.probe == nullptr) return {};
   const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  GR_TRY(plugins_still_run().with_context(who));
   gr_error_t err = {};
   try {
     return status_from(factory.probe(factory.host, &err), err).with_context(who);

@@ -2,7 +2,11 @@
 // The host's table: see host_table.hpp.
 #include "core/plugin/host_table.hpp"
 
+#include <string_view>
+
 #include "core/base/log.hpp"
+#include "core/base/stop_signal.hpp"
+#include "gradrack/extensions.h"
 
 namespace gradrack {
 namespace {
@@ -27,7 +31,14 @@ void host_log(void* context, int32_t level, const char* message) {
   }
 }
 
-const void* host_extension(void*, const char*) { return nullptr; }
+int32_t cancelled(void*) { return stop_signal() != 0 ? 1 : 0; }
+
+const void* host_extension(void*, const char* id) {
+  static const gr_cancel_t cancel = {sizeof(gr_cancel_t), 0, nullptr, cancelled};
+  if (id == nullptr) return nullptr;
+  if (std::string_view(id) == GR_EXT_CANCEL) return &cancel;
+  return nullptr;
+}
 
 }  // namespace
 

@@ -25,17 +25,36 @@ struct TableHead {
 static_assert(offsetof(gr_model_t, destroy) == offsetof(TableHead, destroy));
 static_assert(offsetof(gr_backend_t, destroy) == offsetof(TableHead, destroy));
 
+constexpr unsigned char kGuard = 0xa5;
+
+// Guard bytes up to and including the last one that was written.
+size_t overrun(const unsigned char* guard) {
+  size_t bytes = kTableGuardBytes;
+  while (bytes > 0 && guard[bytes - 1] == kGuard) --bytes;
+  return bytes;
+}
+
 }  // namespace
 
 Status create_table(const Factory& factory, const OptionValues& options, const KindInfo& info,
                     void* table) {
   const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  GR_TRY(plugins_still_run().with_context(who));
+  auto* const guard = static_cast<unsigned char*>(table) + info.table_bytes;
+  std::memset(guard, kGuard, kTableGuardBytes);
   gr_error_t err = {};
   int32_t code = GR_OK;
   try {
     code = factory.create(factory.host, &options.abi(), table, &err);
   } catch (...) {
     return internal_error(who + ": create threw an exception across the C interface");
+  }
+  if (const size_t bytes = overrun(guard); bytes > 0) {
+    return invalid_argument(who + ": create wrote " + std::to_string(bytes) +
+                            " bytes past the end of its table: struct_size says how much of it is "
+                            "there, " +
+                            std::to_string(info.table_bytes) + " bytes here; fill no more")
+        .in_area(Area::kPlugin);
   }
   if (code < GR_OK || code > GR_INTERNAL) {
     return internal_error(who + ": create returned the unknown status " + std::to_string(code));

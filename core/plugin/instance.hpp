@@ -13,8 +13,12 @@
 #include "core/config/run_config.hpp"
 #include "core/plugin/kinds.hpp"
 #include "core/plugin/library.hpp"
+#include "core/plugin/lifecycle.hpp"
 
 namespace gradrack {
+
+/// Bytes behind a table that create must leave alone.
+inline constexpr size_t kTableGuardBytes = 512;
 
 /// Owns a made instance. Movable; the table's address stays the same.
 template <typename Table>
@@ -23,8 +27,8 @@ class Instance {
   /// Makes one. Errors as create_table. [main]
   static Result<Instance> create(const Factory& factory, OptionValues options);
 
-  const Table* operator->() const { return &state_->table; }
-  const Table& table() const { return state_->table; }
+  const Table* operator->() const { return &state_->memory.table; }
+  const Table& table() const { return state_->memory.table; }
   const Factory& factory() const { return *state_->factory; }
   const std::string& name() const { return state_->factory->name; }
   const OptionValues& options() const { return state_->options; }
@@ -33,13 +37,18 @@ class Instance {
   struct State {
     const Factory* factory = nullptr;
     OptionValues options;
-    Table table = {};
+    struct {
+      Table table = {};
+      unsigned char guard[kTableGuardBytes];  // create_table looks whether it was written
+    } memory;
     bool made = false;
     State() = default;
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-      if (made) table.destroy(table.self);
+      if (!made) return;
+      memory.table.destroy(memory.table.self);
+      instance_gone(factory->library);
     }
   };
   explicit Instance(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -47,9 +56,10 @@ class Instance {
   std::unique_ptr<State> state_;
 };
 
-/// Calls factory.create into a zeroed table of `info` and checks its slots; a table with a missing
-/// one is destroyed again. The plugin's own code and text come back, headed by kind, name and path;
-/// an unknown code or an exception is GR_INTERNAL.
+/// Calls factory.create into a zeroed table of `info`, behind which lie kTableGuardBytes that are
+/// the caller's too, and checks its slots; a table with a missing one is destroyed again, one that
+/// was written beyond its end is not touched any more. The plugin's own code and text come back,
+/// headed by kind, name and path; an unknown code or an exception is GR_INTERNAL.
 Status create_table(const Factory& factory, const OptionValues& options, const KindInfo& info,
                     void* table);
 
@@ -58,9 +68,10 @@ Result<Instance<Table>> Instance<Table>::create(const Factory& factory, OptionVa
   auto state = std::make_unique<State>();
   state->factory = &factory;
   state->options = std::move(options);
-  state->table.struct_size = sizeof(Table);
-  GR_TRY(create_table(factory, state->options, kind_info<Table>(), &state->table));
+  state->memory.table.struct_size = sizeof(Table);
+  GR_TRY(create_table(factory, state->options, kind_info<Table>(), &state->memory.table));
   state->made = true;
+  instance_made(factory.library);
   return Instance(std::move(state));
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/text.hpp"
 #include "core/plugin/elf_file.hpp"
 #include "core/plugin/host_table.hpp"
+#include "core/plugin/lifecycle.hpp"
 
 namespace gradrack {
 namespace {
@@ -103,7 +104,9 @@ Status call_entry(const gr_plugin_header_t& header, Library* library) {
   library->version = plugin.version != nullptr ? plugin.version : "";
   library->abi_minor = plugin.abi_minor;
   if (library->id.empty()) return broken("its id is empty");
-  return read_factories(header, plugin, host, library);
+  GR_TRY(read_factories(header, plugin, host, library));
+  library_entered(library->path, host, plugin.stop);
+  return {};
 }
 
 }  // namespace
@@ -149,6 +152,7 @@ std::string explain_load_error(const std::string& path, const std::string& syste
 }
 
 Result<Library> load_library(const std::string& path) {
+  GR_TRY(plugins_still_run());
   // On the heap and never deleted: a library once loaded stays (threads and thread-locals of its
   // own may outlive any instance), and so does its handle.
   auto* shared = new boost::dll::shared_library;

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "core/base/stop_signal.hpp"
 #include "core/train/session.hpp"
 
 namespace gradrack {
@@ -39,10 +40,10 @@ struct SampleRequest {
 };
 Status run_sample(Session& session, const SampleRequest& request);
 
-/// SIGINT or SIGTERM once one arrived after install_stop_signals(), else 0. [any]
-int stop_signal();
-/// From now on the first SIGINT or SIGTERM asks for a stop at the end of the step; a second one
-/// ends the process at once. [main]
-void install_stop_signals();
+/// GR_CANCELLED "WHAT was stopped by signal N" once a stop signal arrived, else OK. [any]
+inline Status stopped_early(const std::string& what) {
+  if (stop_signal() == 0) return {};
+  return {GR_CANCELLED, what + " was stopped by signal " + std::to_string(stop_signal())};
+}
 
 }  // namespace gradrack

@@ -12,6 +12,7 @@
 namespace gradrack {
 
 Status run_eval(Session& session, const EvalRequest& request) {
+  install_stop_signals();
   GR_ASSIGN(const Setup setup, make_setup(session));
   GR_ASSIGN(Feed feed, make_feed(session, setup));
   const RunSection& run = session.config.run;
@@ -28,7 +29,7 @@ Status run_eval(Session& session, const EvalRequest& request) {
                          result.partial ? "  (partial)" : "")
                  .c_str(),
              stdout);
-  return {};
+  return stopped_early("evaluation");
 }
 
 }  // namespace gradrack

@@ -127,6 +127,7 @@ class Sampler {
 }  // namespace
 
 Status run_sample(Session& session, const SampleRequest& request) {
+  install_stop_signals();
   GR_ASSIGN(const Setup setup, make_setup(session));
   const gr_data_t& data = setup.data->instance.table();
   if (data.encode == nullptr || data.decode == nullptr) {
@@ -154,7 +155,7 @@ Status run_sample(Session& session, const SampleRequest& request) {
     std::fflush(stdout);
   }
   std::fputs("\n", stdout);
-  return {};
+  return stopped_early("sampling");
 }
 
 }  // namespace gradrack

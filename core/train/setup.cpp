@@ -26,6 +26,25 @@ YamlEntry no_decay_entry(const Place& place) {
   return entry;
 }
 
+// The first of the chain of which an instance can be made; the groups get theirs later, when the
+// parameters are known.
+Result<Selection> choose_optimizer(Session& session) {
+  Selection chosen;
+  const Status status = walk_chain(
+      *session.plugins, session.config.optimizer, ChainUse::kFirst, Fallback::kWarn, session.events,
+      [&](const Selection& selection, OptionValues options) -> Status {
+        for (const ParameterGroup& group : selection.choice->groups) {
+          GR_TRY(group_options(*selection.factory, *selection.choice, group).status());
+          GR_TRY(group_lr(*selection.choice, group).status());
+        }
+        GR_TRY(Instance<gr_optimizer_t>::create(*selection.factory, std::move(options)).status());
+        chosen = selection;
+        return {};
+      });
+  if (!status.ok()) return status;
+  return chosen;
+}
+
 Result<OptimizerGroup> make_group(const Selection& optimizer, Group group, size_t index) {
   const PluginChoice& choice = *optimizer.choice;
   ParameterGroup rule;
@@ -66,9 +85,7 @@ Result<Setup> make_setup(Session& session) {
   GR_ASSIGN(setup.precision, choose<gr_precision_t>(plugins, config.precision, events));
   GR_ASSIGN(setup.scheduler, choose<gr_scheduler_t>(plugins, config.scheduler, events));
   GR_ASSIGN(setup.lr_schedule, choose<gr_lr_schedule_t>(plugins, config.lr_schedule, events));
-  GR_ASSIGN(const std::vector<Selection> optimizers,
-            select_plugins(plugins, config.optimizer, ChainUse::kFirst, config.fallback, events));
-  setup.optimizer = optimizers.front();
+  GR_ASSIGN(setup.optimizer, choose_optimizer(session));
   return setup;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT and SIGTERM: the first asks for a stop, the second ends the process. See commands.hpp.
+// Stop signals: see stop_signal.hpp.
+#include "core/base/stop_signal.hpp"
+
 #include <signal.h>
 
 #include <atomic>
-
-#include "core/train/commands.hpp"
 
 namespace gradrack {
 namespace {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -17,6 +18,8 @@ namespace gradrack {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kDefaultLimitMs = 10000;
 
 Status refusal(const std::string& message) { return unsupported(message).in_area(Area::kPlugin); }
 
@@ -62,13 +65,12 @@ std::string last_words(const std::string& noise) {
   return "; it wrote \"" + printable(line) + "\"";
 }
 
-Status death(const ProcessEnd& end, const ProbeSettings& settings) {
+Status death(const ProcessEnd& end, int64_t limit_ms) {
   const std::string stage = stage_of(end.report);
   const std::string wrote = last_words(end.noise);
   if (end.timed_out) {
-    return refusal("it did not return within " +
-                   std::to_string((settings.time_limit_ms + 999) / 1000) + " s " + stage +
-                   ": a fault of the library: ask its maker, or remove it" + wrote);
+    return refusal("it did not return within " + std::to_string((limit_ms + 999) / 1000) + " s " +
+                   stage + ": a fault of the library: ask its maker, or remove it" + wrote);
   }
   if (end.signal != 0) {
     return refusal("it died of " + signal_text(end.signal) + " " + stage + ": " +
@@ -76,6 +78,13 @@ Status death(const ProcessEnd& end, const ProbeSettings& settings) {
   }
   return refusal("it ended the process with exit code " + std::to_string(end.exit_code) + " " +
                  stage + ": a library has to return: ask its maker, or remove it" + wrote);
+}
+
+// From the environment, for a slow machine or file system; nonsense there is passed over.
+int64_t default_limit_ms() {
+  const char* text = std::getenv("GRADRACK_PROBE_SECONDS");
+  const double seconds = text != nullptr ? std::atof(text) : 0;
+  return seconds >= 0.1 && seconds <= 3600 ? static_cast<int64_t>(seconds * 1000) : kDefaultLimitMs;
 }
 
 // The report is the last line, and only whole lines count.
@@ -93,13 +102,13 @@ struct Probed {
 
 Result<Probed> run_probe(const std::string& path, const std::string& program,
                          const ProbeSettings& settings, EventSink& events) {
-  GR_ASSIGN(const ProcessEnd end,
-            run_probe_process(program, {"--report-fd", "3", path}, settings.time_limit_ms));
+  const int64_t limit_ms = settings.time_limit_ms > 0 ? settings.time_limit_ms : default_limit_ms();
+  GR_ASSIGN(const ProcessEnd end, run_probe_process(program, {"--report-fd", "3", path}, limit_ms));
   events.emit({"probe", Level::kDebug, "probed " + path, {{"path", path}}});
   std::optional<ProbeReport> report = report_of(end.report);
   if (report.has_value() && end.exit_code == 0) return Probed{std::move(*report), 0};
   ProbeReport dead;
-  dead.verdict.status = death(end, settings);
+  dead.verdict.status = death(end, limit_ms);
   return Probed{std::move(dead), kDeathSeconds};
 }
 

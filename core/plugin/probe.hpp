@@ -34,8 +34,8 @@ struct Verdict {
 };
 
 struct ProbeSettings {
-  std::string program;            ///< gradrack-probe; empty: the one beside this program
-  int64_t time_limit_ms = 10000;  ///< for one library
+  std::string program;        ///< gradrack-probe; empty: the one beside this program
+  int64_t time_limit_ms = 0;  ///< for one library; 0: GRADRACK_PROBE_SECONDS, else 10 s
   bool use_cache = true;
   std::string cache_folder;  ///< empty: as verdict_cache.hpp says
 };

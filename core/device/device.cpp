@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/text.hpp"
 
@@ -14,6 +15,14 @@ Memory::~Memory() {
   if (data_ == nullptr) return;
   device_->backend_->release(device_->backend_->self, data_);
   device_->allocated_bytes_ -= bytes_;
+}
+
+Place Memory::at(int64_t offset) const {
+  if (device_->info().memory == GR_MEMORY_HANDLE) return {data_, static_cast<uint64_t>(offset)};
+  // Counted as a number: an address of a device is none that the host may do arithmetic on.
+  return {
+      reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(data_) + static_cast<uintptr_t>(offset)),
+      0};
 }
 
 Result<std::unique_ptr<Device>> Device::make(std::string name, const gr_backend_t* backend) {
@@ -26,6 +35,13 @@ Result<std::unique_ptr<Device>> Device::make(std::string name, const gr_backend_
   if (alignment < 1 || (alignment & (alignment - 1)) != 0) {
     return invalid_argument(
         fmt::format("backend {}: alignment {} is not a power of two", device->name_, alignment));
+  }
+  const int32_t memory = device->info_.memory;
+  if (memory < GR_MEMORY_DEVICE || memory > GR_MEMORY_HANDLE) {
+    return invalid_argument(
+        fmt::format("backend {}: memory is {}, wanted one of GR_MEMORY_* (0 to "
+                    "{})",
+                    device->name_, memory, int{GR_MEMORY_HANDLE}));
   }
   device->info_.max_streams = std::max<uint32_t>(1, device->info_.max_streams);
   return device;
@@ -47,12 +63,16 @@ Result<Memory> Device::allocate(int64_t bytes) {
   return Memory(this, data, bytes);
 }
 
-Result<Stream> Device::make_stream() {
-  gr_stream_t* stream = nullptr;
-  gr_error_t err = {};
-  const int32_t code = backend_->stream_create(backend_->self, &stream, &err);
-  if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": stream");
-  return Stream(backend_, stream);
+Result<gr_stream_t*> Device::stream(uint32_t index) {
+  GR_CHECK(index < info_.max_streams);
+  while (streams_.size() <= index) {
+    gr_stream_t* stream = nullptr;
+    gr_error_t err = {};
+    const int32_t code = backend_->stream_create(backend_->self, &stream, &err);
+    if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": stream");
+    streams_.emplace_back(backend_, stream);
+  }
+  return streams_[index].get();
 }
 
 Result<StreamEvent> Device::make_event() {
@@ -61,6 +81,42 @@ Result<StreamEvent> Device::make_event() {
   const int32_t code = backend_->event_create(backend_->self, &event, &err);
   if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": event");
   return StreamEvent(backend_, event);
+}
+
+Status Device::write(const Place& to, const void* from, int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!host_memory()) return copy(to, true, {const_cast<void*>(from), 0}, bytes);
+  std::memcpy(to.data, from, static_cast<size_t>(bytes));
+  return {};
+}
+
+Status Device::read(void* to, const Place& from, int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!host_memory()) return copy({to, 0}, false, from, bytes);
+  std::memcpy(to, from.data, static_cast<size_t>(bytes));
+  return {};
+}
+
+Status Device::copy(const Place& to, bool to_device, const Place& from, int64_t bytes) {
+  GR_ASSIGN(gr_stream_t* const queue, stream(0));
+  int64_t stride = 1;
+  const auto row = [&](const Place& place, bool here) {
+    DLTensor tensor = {};
+    tensor.data = place.data;
+    tensor.byte_offset = place.byte_offset;
+    tensor.device = here ? dl_device() : DLDevice{kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = gr_dl_dtype(GR_UINT8);
+    tensor.shape = &bytes;
+    tensor.strides = &stride;
+    return tensor;
+  };
+  const DLTensor destination = row(to, to_device), source = row(from, !to_device);
+  gr_error_t err = {};
+  int32_t code = backend_->copy(backend_->self, &destination, &source, queue, &err);
+  if (code == GR_OK) code = backend_->stream_synchronize(backend_->self, queue, &err);
+  return status_from(code, err).with_context(fmt::format(
+      "backend {}: copy of {} {} the host", name_, human_bytes(bytes), to_device ? "from" : "to"));
 }
 
 }  // namespace gradrack

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/status.hpp"
 #include "gradrack/backend.h"
@@ -18,6 +19,13 @@
 namespace gradrack {
 
 class Device;
+
+/// Where a tensor begins, as its DLTensor says it: memory with addresses counts them in `data`,
+/// memory of handles counts bytes beside it.
+struct Place {
+  void* data = nullptr;
+  uint64_t byte_offset = 0;
+};
 
 /// Bytes on a device, released with the owner. [plan]
 class Memory {
@@ -31,7 +39,8 @@ class Memory {
   }
   ~Memory();
 
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  /// The place `offset` bytes in.
+  Place at(int64_t offset) const;
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -77,11 +86,13 @@ using Kernel = DeviceHandle<gr_kernel_t, &gr_backend_t::kernel_destroy>;
 class Device {
  public:
   /// Wraps `backend` (not owned) under the name that the run file uses. Errors: those of
-  /// device_info; GR_INVALID_ARGUMENT when its alignment is no power of two. [plan]
+  /// device_info; GR_INVALID_ARGUMENT when its alignment is no power of two or its kind of memory
+  /// is unknown. [plan]
   static Result<std::unique_ptr<Device>> make(std::string name, const gr_backend_t* backend);
 
   const std::string& name() const { return name_; }
   const gr_device_info_t& info() const { return info_; }
+  /// Plain host memory, which all such devices and the host share; else memory of its own.
   bool host_memory() const { return info_.memory == GR_MEMORY_HOST; }
   int64_t alignment() const { return info_.alignment; }
   DLDevice dl_device() const;
@@ -89,8 +100,15 @@ class Device {
 
   /// At least one byte, so that the address is never null. GR_OUT_OF_MEMORY. [plan]
   Result<Memory> allocate(int64_t bytes);
-  Result<Stream> make_stream();
+  /// Stream `index` (below max_streams), made by the first call and kept with the device: whoever
+  /// uses the device uses it in turn.
+  Result<gr_stream_t*> stream(uint32_t index);
   Result<StreamEvent> make_event();
+
+  /// Copies `bytes` from host memory to this device, or back, and waits until it is done. Nothing
+  /// else may use the place meanwhile. [plan]
+  Status write(const Place& to, const void* from, int64_t bytes);
+  Status read(void* to, const Place& from, int64_t bytes);
   /// Bytes that Memory objects of this device hold now, as they were asked for.
   int64_t allocated_bytes() const { return allocated_bytes_; }
 
@@ -98,12 +116,18 @@ class Device {
   friend class Memory;
   Device(std::string name, const gr_backend_t* backend)
       : name_(std::move(name)), backend_(backend) {}
+  Status copy(const Place& to, bool to_device, const Place& from, int64_t bytes);
 
   std::string name_;
   const gr_backend_t* backend_;
   gr_device_info_t info_ = {};
   std::atomic<int64_t> allocated_bytes_ = 0;
+  std::vector<Stream> streams_;
 };
+
+/// Memory of the host itself, for runs whose backends all have memory of their own. It has no
+/// streams and runs nothing.
+std::unique_ptr<Device> make_host_memory();
 
 /// `bytes` rounded up to a multiple of `alignment` (a power of two).
 inline int64_t align_up(int64_t bytes, int64_t alignment) {

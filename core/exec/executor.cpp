@@ -11,7 +11,7 @@ Executor::~Executor() {
     const Lane& lane = plan_->schedule.lanes[k];
     const gr_backend_t* const backend = plan_->devices[size_t(lane.device)]->backend();
     gr_error_t err = {};
-    (void)backend->stream_synchronize(backend->self, streams_[k].get(), &err);  // nobody to tell
+    (void)backend->stream_synchronize(backend->self, streams_[k], &err);  // nobody to tell
   }
 }
 
@@ -27,12 +27,13 @@ Result<std::unique_ptr<Executor>> Executor::make(std::shared_ptr<const Plan> pla
 
 Status Executor::allocate() {
   for (size_t d = 0; d < plan_->devices.size(); ++d) {
-    arenas_.emplace_back();
-    if (plan_->arena_bytes[d] == 0) continue;
-    GR_ASSIGN(arenas_.back(), plan_->devices[d]->allocate(plan_->arena_bytes[d]));
+    // An arena without bytes has a place too: kernels get one for tensors without elements.
+    GR_ASSIGN(Memory arena, plan_->devices[d]->allocate(plan_->arena_bytes[d]));
+    arenas_.push_back(std::move(arena));
   }
-  GR_ASSIGN(inputs_, plan_->devices[0]->allocate(plan_->input_bytes));
-  GR_ASSIGN(outputs_, plan_->devices[0]->allocate(plan_->output_bytes));
+  Device& host = *plan_->devices[size_t(plan_->host)];
+  GR_ASSIGN(inputs_, host.allocate(plan_->input_bytes));
+  GR_ASSIGN(outputs_, host.allocate(plan_->output_bytes));
   return {};
 }
 
@@ -42,19 +43,16 @@ int64_t Executor::allocated_bytes() const {
   return bytes;
 }
 
-Result<std::byte*> Executor::address_of(const PlanStorage& storage, const Store* store) const {
+Result<Place> Executor::place_of(const PlanStorage& storage, const Store* store) const {
   switch (storage.residence) {
     case Residence::kConstant:
-      return plan_->constants.data() + storage.offset;
+      return plan_->constants[size_t(storage.device)].at(storage.offset);
     case Residence::kInput:
-      return inputs_.data() + storage.offset;
+      return inputs_.at(storage.offset);
     case Residence::kOutput:
-      return outputs_.data() + storage.offset;
-    case Residence::kArena: {
-      const Memory& arena = arenas_[size_t(storage.device)];
-      // Only tensors without bytes live in an arena without bytes; kernels still get an address.
-      return (arena.data() != nullptr ? arena.data() : outputs_.data()) + storage.offset;
-    }
+      return outputs_.at(storage.offset);
+    case Residence::kArena:
+      return arenas_[size_t(storage.device)].at(storage.offset);
     case Residence::kStore:
       break;
   }
@@ -66,7 +64,7 @@ Result<std::byte*> Executor::address_of(const PlanStorage& storage, const Store*
     return invalid_argument(fmt::format("'{}' has {} bytes in the store, the plan wants {}",
                                         storage.name, stored->bytes, storage.bytes));
   }
-  return static_cast<std::byte*>(stored->data);
+  return stored->place;
 }
 
 Status Executor::bind_tensors(const Store* store) {
@@ -76,9 +74,10 @@ Status Executor::bind_tensors(const Store* store) {
   int64_t* next = dims_.data();
   for (const PlanTensor& tensor : plan_->tensors) {
     const PlanStorage& storage = plan_->storages[size_t(tensor.storage)];
-    GR_ASSIGN(std::byte* const address, address_of(storage, store));
+    GR_ASSIGN(const Place place, place_of(storage, store));
     DLTensor out = {};
-    out.data = address;
+    out.data = place.data;
+    out.byte_offset = place.byte_offset;
     out.device = plan_->devices[size_t(storage.device)]->dl_device();
     out.ndim = static_cast<int32_t>(tensor.dims.size());
     out.dtype = gr_dl_dtype(tensor.dtype);
@@ -98,16 +97,17 @@ Status Executor::bind_tensors(const Store* store) {
 
 Status Executor::make_lanes() {
   for (const Lane& lane : plan_->schedule.lanes) {
-    GR_ASSIGN(Stream stream, plan_->devices[size_t(lane.device)]->make_stream());
-    streams_.push_back(std::move(stream));
+    GR_ASSIGN(gr_stream_t* const stream, plan_->devices[size_t(lane.device)]->stream(lane.stream));
+    streams_.push_back(stream);
   }
   return {};
 }
 
 Result<const DLTensor*> Executor::make_workspace(const PlanStorage& storage) {
-  GR_ASSIGN(std::byte* const address, address_of(storage, nullptr));
+  GR_ASSIGN(const Place place, place_of(storage, nullptr));
   DLTensor row = {};
-  row.data = address;
+  row.data = place.data;
+  row.byte_offset = place.byte_offset;
   row.device = plan_->devices[size_t(storage.device)]->dl_device();
   row.ndim = 1;
   row.dtype = gr_dl_dtype(GR_UINT8);
@@ -137,7 +137,7 @@ Status Executor::make_steps() {
     const PlanTask& task = plan_->tasks[t];
     Step step;
     step.device = plan_->devices[size_t(task.device)];
-    step.stream = streams_[schedule.lane[t]].get();
+    step.stream = streams_[schedule.lane[t]];
     if (task.kernel >= 0) step.kernel = plan_->kernels[size_t(task.kernel)].get();
     step.inputs = arguments_.data() + arguments_.size();
     for (const int32_t id : task.inputs) arguments_.push_back(&tensors_[size_t(id)]);
@@ -203,7 +203,7 @@ Status Executor::synchronize() {
     const gr_backend_t* const backend =
         plan_->devices[size_t(plan_->schedule.lanes[k].device)]->backend();
     gr_error_t err = {};
-    const int32_t code = backend->stream_synchronize(backend->self, streams_[k].get(), &err);
+    const int32_t code = backend->stream_synchronize(backend->self, streams_[k], &err);
     if (code != GR_OK && first.ok()) first = status_from(code, err);
   }
   return first;

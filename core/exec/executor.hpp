@@ -3,7 +3,9 @@
 //
 // The end of planning and the inside of the training loop: the host writes inputs and scalars,
 // calls run(), reads results. Everything is resolved when it is made: run() walks flat arrays,
-// allocates nothing, looks nothing up by name, and synchronises each used stream once. Invariant: a
+// allocates nothing, looks nothing up by name, and synchronises each used stream once. Ports are in
+// host memory; what devices with memory of their own need of them is copied by tasks of the plan.
+// Where one device waits for another, the host waits in between. Invariant: a
 // failed run names the task that failed; its results are not to be read. One thread at a time.
 // [exec]
 #pragma once
@@ -43,7 +45,8 @@ class Executor {
   Result<TensorHandle> objective_count(std::string_view name) const;
 
   // Each step, between runs.
-  /// Dense host tensor to write a batch into, or to read a result from until the next run.
+  /// Dense tensor in host memory to write a batch into, or to read a result from until the next
+  /// run.
   DLTensor* tensor(TensorHandle handle) { return &tensors_[static_cast<size_t>(handle.tensor)]; }
   /// Writes a scalar, or the elements of a small vector (rng: seed, step, microbatch), as its
   /// dtype.
@@ -55,7 +58,7 @@ class Executor {
   /// operator, stage and node.
   Status run();
 
-  /// Bytes allocated by this executor.
+  /// Bytes allocated by this executor, on all devices.
   int64_t allocated_bytes() const;
 
  private:
@@ -81,7 +84,7 @@ class Executor {
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   Status allocate();
   Status bind_tensors(const Store* store);
-  Result<std::byte*> address_of(const PlanStorage& storage, const Store* store) const;
+  Result<Place> place_of(const PlanStorage& storage, const Store* store) const;
   Status make_lanes();
   Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();
@@ -94,9 +97,9 @@ class Executor {
   std::vector<Memory> arenas_;  // by device
   Memory inputs_;
   Memory outputs_;
-  std::vector<DLTensor> tensors_;  // as plan_->tensors
-  std::vector<int64_t> dims_;      // shapes and strides of all tensors
-  std::vector<Stream> streams_;    // by lane
+  std::vector<DLTensor> tensors_;      // as plan_->tensors
+  std::vector<int64_t> dims_;          // shapes and strides of all tensors
+  std::vector<gr_stream_t*> streams_;  // by lane; the devices'
   std::vector<StreamEvent> events_;
   std::vector<Step> steps_;
   std::vector<WaitStep> waits_;

@@ -20,13 +20,12 @@ constexpr int64_t kBytesPerNs = 10;
 
 class Finisher {
  public:
-  explicit Finisher(Draft* draft)
-      : draft_(*draft), plan_(*draft->plan), tensor_(draft->graph().values().size(), -1) {}
+  explicit Finisher(Draft* draft) : draft_(*draft), plan_(*draft->plan) {}
 
   Status run() {
     plan_.table.stages = draft_.graph().stages();
-    int32_t kernel = 0;
-    for (const DraftTask& task : draft_.tasks) add_task(task, &kernel);
+    for (const DraftTask& task : draft_.tasks) add_task(task);
+    count_traffic();
     fill_deps();
     fill_held_and_freed();
     add_ports();
@@ -39,13 +38,14 @@ class Finisher {
     return static_cast<int32_t>(plan_.tensors.size()) - 1;
   }
 
-  int32_t tensor_of(ValueId id) {
-    int32_t& tensor = tensor_[static_cast<size_t>(id)];
-    if (tensor < 0) {
-      tensor = add_tensor(draft_.storage_of(id), draft_.graph().value(id).type.dtype,
-                          draft_.bound->at(id).dims);
+  /// A value as `memory` sees it.
+  int32_t tensor_of(ValueId id, int32_t memory) {
+    const auto [at, made] = tensor_.emplace(std::pair(id, memory), -1);
+    if (made) {
+      at->second = add_tensor(draft_.storage_in(id, memory), draft_.graph().value(id).type.dtype,
+                              draft_.bound->at(id).dims);
     }
-    return tensor;
+    return at->second;
   }
 
   int32_t scratch(int64_t bytes, int32_t device) {
@@ -59,7 +59,7 @@ class Finisher {
   /// the kernel gets bytes of its own to write to.
   int32_t result_tensor(ValueId id, int32_t device) {
     const BoundValue& bound = draft_.bound->at(id);
-    if (!bound.constant) return tensor_of(id);
+    if (!bound.constant) return tensor_of(id, plan_.memory_of(device));
     return add_tensor(scratch(bound.bytes, device), draft_.graph().value(id).type.dtype,
                       bound.dims);
   }
@@ -68,28 +68,14 @@ class Finisher {
     plan_.accesses.push_back({task, storage, 0, plan_.storages[size_t(storage)].bytes, write});
   }
 
-  void add_task(const DraftTask& draft, int32_t* kernel) {
+  void add_task(const DraftTask& draft) {
     const auto index = static_cast<uint32_t>(plan_.tasks.size());
     PlanTask task;
     Task row;
     if (draft.nodes.empty()) {
-      const int64_t bytes = plan_.storages[size_t(draft.copy_from)].bytes;
-      task.inputs = {add_tensor(draft.copy_from, GR_UINT8, {bytes})};
-      task.outputs = {add_tensor(draft.copy_to, GR_UINT8, {bytes})};
-      row.kind = GR_KIND_COPY;
-      row.name = "copy to " + storage_name(draft.copy_to);
+      fill_copy(draft, &task, &row);
     } else {
-      const Node& node = draft_.graph().nodes()[draft.nodes[0]];
-      task.device = draft_.lowered->device[draft.nodes[0]];
-      task.kernel = (*kernel)++;
-      for (const ValueId id : draft.inputs) task.inputs.push_back(tensor_of(id));
-      for (const ValueId id : draft.outputs) task.outputs.push_back(result_tensor(id, task.device));
-      if (draft.info.workspace_bytes > 0) {
-        task.workspace = scratch(draft.info.workspace_bytes, task.device);
-      }
-      row.kind = node.kind;
-      row.stage = node.stage;
-      row.name = group_name(draft.nodes);
+      fill_kernel(draft, &task, &row);
     }
     for (const int32_t id : task.inputs) touch(index, plan_.tensors[size_t(id)].storage, false);
     for (const int32_t id : task.outputs) touch(index, plan_.tensors[size_t(id)].storage, true);
@@ -98,6 +84,68 @@ class Finisher {
     row.cost_ns = cost_of(draft, task);
     plan_.tasks.push_back(std::move(task));
     plan_.table.tasks.push_back(std::move(row));
+  }
+
+  void fill_kernel(const DraftTask& draft, PlanTask* task, Task* row) {
+    const Node& node = draft_.graph().nodes()[draft.nodes[0]];
+    task->device = draft_.device_of(draft);
+    task->kernel = draft.kernel;
+    const int32_t memory = draft_.memory_of(draft);
+    for (const ValueId id : draft.inputs) task->inputs.push_back(tensor_of(id, memory));
+    for (const ValueId id : draft.outputs) {
+      task->outputs.push_back(result_tensor(id, task->device));
+    }
+    if (draft.info.workspace_bytes > 0) {
+      task->workspace = scratch(draft.info.workspace_bytes, task->device);
+    }
+    row->kind = node.kind;
+    row->stage = node.stage;
+    row->name = group_name(draft.nodes);
+  }
+
+  /// Bytes without a shape. They move on a stream of the side that is not the host's.
+  void fill_copy(const DraftTask& draft, PlanTask* task, Task* row) {
+    const int32_t from = draft_.storage_at_end(draft.from), to = draft_.storage_at_end(draft.to);
+    const int64_t bytes = plan_.storages[size_t(from)].bytes;
+    task->inputs = {add_tensor(from, GR_UINT8, {bytes})};
+    task->outputs = {add_tensor(to, GR_UINT8, {bytes})};
+    const int32_t source = memory_at(from), destination = memory_at(to);
+    task->device = source == plan_.host ? destination : source;
+    GR_CHECK(source == destination || source == plan_.host || destination == plan_.host);
+    row->kind = GR_KIND_COPY;
+    row->name = "copy " + copy_name(draft, from, to);
+  }
+
+  int32_t memory_at(int32_t storage) const {
+    return plan_.memory_of(plan_.storages[size_t(storage)].device);
+  }
+
+  std::string copy_name(const DraftTask& draft, int32_t from, int32_t to) const {
+    if (draft.to.storage >= 0) return "to " + storage_name(to);
+    const Value& value = draft_.graph().value(draft.from.value);
+    std::string what = "'" + value.name + "'";
+    if (value.node >= 0) {
+      const Node& node = draft_.graph().nodes()[size_t(value.node)];
+      what = fmt::format("{} (node {})", node.op->full_name(), value.node);
+    }
+    return fmt::format("of {} from {} to {}", what, plan_.devices[size_t(memory_at(from))]->name(),
+                       plan_.devices[size_t(memory_at(to))]->name());
+  }
+
+  void count_traffic() {
+    std::map<std::pair<int32_t, int32_t>, Traffic> pairs;
+    for (const PlanTask& task : plan_.tasks) {
+      if (task.kernel >= 0) continue;
+      const int32_t from = plan_.tensors[size_t(task.inputs[0])].storage;
+      const int32_t to = plan_.tensors[size_t(task.outputs[0])].storage;
+      if (memory_at(from) == memory_at(to)) continue;
+      Traffic& sum = pairs[{memory_at(from), memory_at(to)}];
+      sum.from = memory_at(from);
+      sum.to = memory_at(to);
+      ++sum.copies;
+      sum.bytes += plan_.storages[size_t(from)].bytes;
+    }
+    for (const auto& [pair, sum] : pairs) plan_.traffic.push_back(sum);
   }
 
   std::string group_name(const NodeGroup& nodes) const {
@@ -172,7 +220,7 @@ class Finisher {
 
   int32_t result(ValueId id) {
     const int32_t snapshot = draft_.result_storage[static_cast<size_t>(id)];
-    if (snapshot < 0) return tensor_of(id);
+    if (snapshot < 0) return tensor_of(id, plan_.host);
     return add_tensor(snapshot, draft_.graph().value(id).type.dtype, draft_.bound->at(id).dims);
   }
 
@@ -182,8 +230,10 @@ class Finisher {
       const auto id = static_cast<ValueId>(k);
       const Value& value = graph.value(id);
       if (!draft_.bound->at(id).used) continue;
-      if (value.source == Source::kInput) plan_.inputs.push_back({value.name, tensor_of(id)});
-      if (value.source == Source::kScalar) plan_.scalars.push_back({value.name, tensor_of(id)});
+      if (value.source == Source::kInput)
+        plan_.inputs.push_back({value.name, tensor_of(id, plan_.host)});
+      if (value.source == Source::kScalar)
+        plan_.scalars.push_back({value.name, tensor_of(id, plan_.host)});
     }
     for (const auto& [name, id] : graph.outputs()) plan_.outputs.push_back({name, result(id)});
     for (const Objective& o : graph.objectives()) {
@@ -193,7 +243,7 @@ class Finisher {
 
   Draft& draft_;
   Plan& plan_;
-  std::vector<int32_t> tensor_;  // of each value
+  std::map<std::pair<ValueId, int32_t>, int32_t> tensor_;  // of each value, by memory
 };
 
 }  // namespace

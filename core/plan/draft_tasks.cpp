@@ -16,6 +16,12 @@ int32_t Draft::add_storage(PlanStorage made) {
   return static_cast<int32_t>(plan->storages.size()) - 1;
 }
 
+int32_t Draft::storage_in(ValueId id, int32_t memory) const {
+  if (home_of(id) == memory) return storage_of(id);
+  const auto at = copies.find({root_of(id), memory});
+  return at == copies.end() ? -1 : at->second;
+}
+
 namespace {
 
 void find_roots(Draft* draft) {
@@ -52,8 +58,11 @@ void give_storages(Draft* draft) {
     made.source = value.source;
     made.name = value.name;
     made.bytes = bound.bytes;
+    // The Store is on the first device; what the host sets, and constants, in its own memory.
     if (made.residence == Residence::kArena) {
       made.device = draft->lowered->device[static_cast<size_t>(value.node)];
+    } else if (made.residence != Residence::kStore) {
+      made.device = draft->plan->host;
     }
     draft->storage[k] = draft->add_storage(std::move(made));
   }
@@ -138,6 +147,7 @@ Status prepare(Draft* draft, const NodeGroup& nodes) {
     return status_from(code, err).with_context(
         fmt::format("backend {}: prepare {}", device.name(), op.full_name()));
   }
+  task.kernel = static_cast<int32_t>(draft->plan->kernels.size());
   draft->plan->kernels.emplace_back(backend, kernel);
   draft->tasks.push_back(std::move(task));
   return {};

@@ -29,10 +29,9 @@ class Layout {
   }
 
   Status run() {
-    plan_.memory.constants = stack(Residence::kConstant);
-    plan_.memory.inputs = plan_.input_bytes = stack(Residence::kInput);
-    plan_.memory.outputs = plan_.output_bytes = stack(Residence::kOutput);
-    GR_TRY(fill_constants());
+    plan_.memory.inputs = plan_.input_bytes = stack(Residence::kInput, plan_.host);
+    plan_.memory.outputs = plan_.output_bytes = stack(Residence::kOutput, plan_.host);
+    for (size_t d = 0; d < plan_.devices.size(); ++d) GR_TRY(fill_constants(d));
     place_arenas();
     find_live_peak();
     rewrite_accesses();
@@ -42,26 +41,36 @@ class Layout {
 
  private:
   /// One after the other: for what lives as long as its block.
-  int64_t stack(Residence residence) {
+  int64_t stack(Residence residence, int32_t device) {
     int64_t end = 0;
     for (size_t k = 0; k < used_.size(); ++k) {
       PlanStorage& storage = plan_.storages[k];
-      if (!used_[k] || storage.residence != residence) continue;
+      if (!used_[k] || storage.residence != residence || storage.device != device) continue;
       storage.offset = end;
       end += align_up(storage.bytes, alignment_);
     }
     return end;
   }
 
-  Status fill_constants() {
-    GR_ASSIGN(plan_.constants, plan_.devices[0]->allocate(plan_.memory.constants));
-    for (size_t id = 0; id < draft_.bound->values.size(); ++id) {
-      const BoundValue& value = draft_.bound->values[id];
-      const int32_t storage = draft_.storage[id];
-      if (!value.constant || storage < 0 || !used_[size_t(storage)] || value.bytes == 0) continue;
-      std::memcpy(plan_.constants.data() + plan_.storages[size_t(storage)].offset,
-                  value.content.data(), value.content.size());
+  /// All constants of a device go there at once.
+  Status fill_constants(size_t d) {
+    const int64_t bytes = stack(Residence::kConstant, static_cast<int32_t>(d));
+    plan_.memory.constants += bytes;
+    GR_ASSIGN(Memory memory, plan_.devices[d]->allocate(bytes));
+    std::vector<std::byte> content(static_cast<size_t>(bytes));
+    const auto add = [&](ValueId id, int32_t storage) {
+      const BoundValue& value = draft_.bound->at(id);
+      if (!value.constant || storage < 0 || !used_[size_t(storage)] || value.bytes == 0) return;
+      const PlanStorage& at = plan_.storages[size_t(storage)];
+      if (at.device != static_cast<int32_t>(d)) return;
+      std::memcpy(content.data() + at.offset, value.content.data(), value.content.size());
+    };
+    for (size_t id = 0; id < draft_.storage.size(); ++id) {
+      add(static_cast<ValueId>(id), draft_.storage[id]);
     }
+    for (const auto& [key, storage] : draft_.copies) add(key.first, storage);
+    GR_TRY(plan_.devices[d]->write(memory.at(0), content.data(), bytes));
+    plan_.constants.push_back(std::move(memory));
     return {};
   }
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
+#include "core/base/text.hpp"
 #include "core/plan/draft.hpp"
 #include "core/plan/layout.hpp"
 
@@ -14,20 +14,17 @@ namespace gradrack {
 
 namespace {
 
-/// Tensors are shared between devices by address, which only host memory allows.
-Status check_memory(const Plan& plan) {
-  std::set<int32_t> used = {0};  // inputs, outputs and constants are on the first
-  for (const PlanTask& task : plan.tasks) used.insert(task.device);
-  for (const int32_t d : used) {
-    const Device& device = *plan.devices[size_t(d)];
-    if (device.host_memory()) continue;
-    return unsupported(
-        fmt::format("backend {} has memory of its own; plans use host memory alone so far: put a "
-                    "backend in host "
-                    "memory in its place",
-                    device.name()));
+/// The chain, with the device in whose memory the host works.
+void add_devices(const std::vector<Device*>& chain, Plan* plan) {
+  plan->devices = chain;
+  for (size_t d = 0; d < chain.size(); ++d) {
+    if (!chain[d]->host_memory()) continue;
+    plan->host = static_cast<int32_t>(d);
+    return;
   }
-  return {};
+  plan->own_host = make_host_memory();
+  plan->host = static_cast<int32_t>(chain.size());
+  plan->devices.push_back(plan->own_host.get());
 }
 
 uint32_t common_streams(const std::vector<Device*>& devices) {
@@ -43,7 +40,7 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
             lower(*request.graph, request.bindings, request.devices, request.fallback));
   GR_ASSIGN(const BoundGraph bound, bind_graph(lowered.graph, request.bindings));
   auto plan = std::make_shared<Plan>();
-  plan->devices = request.devices;
+  add_devices(request.devices, plan.get());
   plan->summary = lowered.summary;
   plan->events = lowered.warnings;
   Draft draft;
@@ -51,24 +48,59 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
   draft.bound = &bound;
   draft.plan = plan.get();
   GR_TRY(draft_tasks(&draft));
+  draft_transfers(&draft);
   GR_TRY(draft_writes(&draft));
   draft_in_place(&draft);
   GR_TRY(finish_draft(&draft));
-  GR_TRY(check_memory(*plan));
   ScheduleRequest ask;
   ask.table = &plan->table;
   ask.scheduler_name = request.scheduler_name;
   ask.scheduler = request.scheduler;
-  ask.max_streams = common_streams(plan->devices);
+  ask.max_streams = common_streams(request.devices);
   ask.memory_limit = request.memory_limit;
   GR_ASSIGN(plan->schedule, make_schedule(ask));
   if (!plan->schedule.fallback_reason.empty()) {
     plan->events.push_back("program order on one stream instead: " +
                            plan->schedule.fallback_reason);
   }
+  for (const Wait& wait : plan->schedule.waits) {
+    const bool crosses = plan->tasks[wait.task].device != plan->tasks[wait.on].device;
+    plan->host_waits += crosses ? 1 : 0;
+  }
   GR_TRY(lay_out(&draft));
   return std::shared_ptr<const Plan>(std::move(plan));
 }
+
+std::string traffic_text(const Plan& plan) {
+  std::vector<std::string> parts;
+  for (const Traffic& t : plan.traffic) {
+    parts.push_back(fmt::format("{} to {} {} cop{} {}", plan.devices[size_t(t.from)]->name(),
+                                plan.devices[size_t(t.to)]->name(), t.copies,
+                                t.copies == 1 ? "y" : "ies", human_bytes(t.bytes)));
+  }
+  if (parts.empty() && plan.host_waits == 0) return "";
+  return fmt::format("{}; the host waits {} time{}", parts.empty() ? "none" : join(parts, ", "),
+                     plan.host_waits, plan.host_waits == 1 ? "" : "s");
+}
+
+namespace {
+
+/// Where the plan's own memory is, when that is more than one place.
+std::string places_text(const Plan& plan) {
+  std::string out;
+  for (size_t d = 0; d < plan.devices.size(); ++d) {
+    const int64_t constants = plan.constants[d].bytes();
+    const bool host = static_cast<int32_t>(d) == plan.host;
+    const int64_t ports = host ? plan.input_bytes + plan.output_bytes : 0;
+    if (plan.arena_bytes[d] + constants + ports == 0) continue;
+    out += fmt::format("  on {}: arena {}, constants {}", plan.devices[d]->name(),
+                       human_bytes(plan.arena_bytes[d]), human_bytes(constants));
+    out += host ? fmt::format(", inputs and outputs {}\n", human_bytes(ports)) : "\n";
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string describe(const Plan& plan, bool order) {
   std::string out;
@@ -84,7 +116,10 @@ std::string describe(const Plan& plan, bool order) {
   const Schedule& schedule = plan.schedule;
   out += fmt::format("\nschedule: {}, {} streams, {} waits\n", schedule.scheduler,
                      schedule.lanes.size(), schedule.waits.size());
+  const std::string traffic = traffic_text(plan);
+  if (!traffic.empty()) out += "between devices, a step: " + traffic + "\n";
   out += "memory: " + plan.memory.text() + "\n";
+  if (plan.devices.size() > 1) out += places_text(plan);
   for (const std::string& event : plan.events) out += "note: " + event + "\n";
   if (!order) return out;
   for (const uint32_t task : schedule.order) {

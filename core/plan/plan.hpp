@@ -2,8 +2,10 @@
 // Plan: one step of a graph, ready to be replayed: kernels, order, streams, waits and every byte.
 //
 // Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors.
-// The steps: lower (claims) -> draft (tasks, storage, writes) -> schedule -> arena. Invariant:
-// immutable; it holds offsets, not addresses, except for the kernels and constants that it owns.
+// The steps: lower (claims) -> draft (tasks, storage, transfers between memories, writes) ->
+// schedule
+// -> arena. Invariant: immutable; it holds offsets, not addresses, except for the kernels and
+// constants that it owns.
 #pragma once
 
 #include <memory>
@@ -26,12 +28,13 @@ enum class Residence {
   kArena      // within a run: the executor; bytes are shared over time
 };
 
-/// Bytes that tensors (a value and its views) live in.
+/// Bytes that tensors (a value and its views) live in. A value read where its storage is not has
+/// one more of them there, filled by a copy task.
 struct PlanStorage {
   Residence residence = Residence::kArena;
   Source source = Source::kNode;  // of a named one
   std::string name;               // of a source; the key in the Store
-  int32_t device = 0;             // whose memory
+  int32_t device = 0;             // whose memory: index into Plan::devices
   int64_t bytes = 0;
   int64_t offset = 0;  // within its residence's block (not for kStore)
 };
@@ -81,6 +84,14 @@ struct MemoryReport {
   std::string text() const;
 };
 
+/// Copies of one step from one memory to another.
+struct Traffic {
+  int32_t from = 0;  // indices into Plan::devices
+  int32_t to = 0;
+  size_t copies = 0;
+  int64_t bytes = 0;
+};
+
 struct PlanRequest {
   const Graph* graph = nullptr;  // differentiated, with updates and writes, simplified
   Bindings bindings = {};
@@ -92,7 +103,9 @@ struct PlanRequest {
 };
 
 struct Plan {
-  std::vector<Device*> devices;
+  std::unique_ptr<Device> own_host;  // where no device of the chain is in host memory; else null
+  std::vector<Device*> devices;      // the chain, then own_host
+  int32_t host = 0;                  // the one whose memory the host reads and writes
   std::vector<DeviceSummary> summary;
   std::vector<std::string> events;  // each fallback with its reason
 
@@ -109,19 +122,29 @@ struct Plan {
   std::vector<PlanPort> outputs;
   std::vector<PlanObjective> objectives;
 
-  Memory constants;                  // on devices[0], filled
+  std::vector<Memory> constants;     // by device, filled
   std::vector<int64_t> arena_bytes;  // by device
-  int64_t input_bytes = 0;           // one block on devices[0]
+  int64_t input_bytes = 0;           // one block on devices[host]
   int64_t output_bytes = 0;
   MemoryReport memory;
+
+  std::vector<Traffic> traffic;  // between memories, by pair
+  size_t host_waits = 0;         // times a step that the host waits for one device to feed another
+
+  /// The device that stands for the memory of `device`: itself, or `host` for all in host memory.
+  int32_t memory_of(int32_t device) const {
+    return devices[static_cast<size_t>(device)]->host_memory() ? host : device;
+  }
 };
 
-/// Errors: GR_UNSUPPORTED (no backend runs a node, or strict fallback, or devices that share no
-/// memory), GR_INVALID_ARGUMENT (unbound symbols, a source written twice), those of backends.
-/// [plan]
+/// Errors: GR_UNSUPPORTED (no backend runs a node, or strict fallback), GR_INVALID_ARGUMENT
+/// (unbound symbols, a source written twice), those of backends. [plan]
 Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request);
 
 /// The plan for people: devices, tasks by kind, streams and waits, memory; with `order`, each task.
 std::string describe(const Plan& plan, bool order = false);
+/// "cpu to gpu 3 copies 1.2 KiB, gpu to cpu 1 copy 4 B; the host waits 2 times", a step; "" when
+/// all is in one memory.
+std::string traffic_text(const Plan& plan);
 
 }  // namespace gradrack

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
-
 #include "core/state/initial.hpp"
 
 namespace gradrack {
@@ -34,7 +32,7 @@ Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
   if (!index_.emplace(name, tensors_.size()).second) {
     return invalid_argument("'" + name + "' is declared twice");
   }
-  tensors_.push_back({name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), nullptr});
+  tensors_.push_back({name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), {}});
   return {};
 }
 
@@ -65,7 +63,7 @@ Status Store::allocate() {
   }
   std::map<Source, int64_t> used;
   for (StoredTensor& tensor : tensors_) {
-    tensor.data = blocks_[tensor.source].data() + used[tensor.source];
+    tensor.place = blocks_[tensor.source].at(used[tensor.source]);
     used[tensor.source] += align_up(tensor.bytes, device_->alignment());
     GR_TRY(initialise(tensor));
   }
@@ -76,42 +74,17 @@ Status Store::allocate() {
 Status Store::initialise(StoredTensor& tensor) {
   const int64_t count = tensor.bytes / gr_dtype_bytes(tensor.dtype);
   if (device_->host_memory()) {
-    return write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count, tensor.data);
+    return write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count,
+                         tensor.place.data);
   }
   std::vector<std::byte> host(static_cast<size_t>(tensor.bytes));
   GR_TRY(write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count, host.data()));
-  return copy(tensor.data, host.data(), tensor.bytes, true);
+  return device_->write(tensor.place, host.data(), tensor.bytes);
 }
 
 const StoredTensor* Store::find(std::string_view name) const {
   const auto at = index_.find(name);
   return at == index_.end() ? nullptr : &tensors_[at->second];
-}
-
-Status Store::copy(void* destination, const void* source, int64_t bytes, bool to_device) const {
-  if (bytes == 0) return {};
-  if (device_->host_memory()) {
-    std::memcpy(destination, source, static_cast<size_t>(bytes));
-    return {};
-  }
-  GR_ASSIGN(const Stream stream, device_->make_stream());
-  const gr_backend_t* const backend = device_->backend();
-  gr_error_t err = {};
-  int64_t stride = 1;
-  DLTensor host = {};
-  host.device = {kDLCPU, 0};
-  host.ndim = 1;
-  host.dtype = gr_dl_dtype(GR_UINT8);
-  host.shape = &bytes;
-  host.strides = &stride;
-  DLTensor there = host;
-  there.device = device_->dl_device();
-  const DLTensor& to = to_device ? there : host;
-  (to_device ? host : there).data = const_cast<void*>(source);
-  (to_device ? there : host).data = destination;
-  int32_t code = backend->copy(backend->self, &to, to_device ? &host : &there, stream.get(), &err);
-  if (code == GR_OK) code = backend->stream_synchronize(backend->self, stream.get(), &err);
-  return status_from(code, err).with_context("copy to or from " + device_->name());
 }
 
 namespace {
@@ -131,13 +104,13 @@ Status check_access(const StoredTensor* tensor, std::string_view name, size_t by
 Status Store::read(std::string_view name, std::span<std::byte> out) const {
   const StoredTensor* tensor = find(name);
   GR_TRY(check_access(tensor, name, out.size(), allocated_));
-  return copy(out.data(), tensor->data, tensor->bytes, false);
+  return device_->read(out.data(), tensor->place, tensor->bytes);
 }
 
 Status Store::write(std::string_view name, std::span<const std::byte> content) {
   const StoredTensor* tensor = find(name);
   GR_TRY(check_access(tensor, name, content.size(), allocated_));
-  return copy(tensor->data, content.data(), tensor->bytes, true);
+  return device_->write(tensor->place, content.data(), tensor->bytes);
 }
 
 int64_t Store::bytes(Source source) const {

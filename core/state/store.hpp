@@ -3,7 +3,7 @@
 // accumulators.
 //
 // Declared once from the graph's sources, allocated in one block a class, then shared by every plan
-// of the run (train, evaluation) and by checkpoints. Invariant: after allocate() no address
+// of the run (train, evaluation) and by checkpoints. Invariant: after allocate() no place
 // changes. It does not know files or plans.
 #pragma once
 
@@ -27,7 +27,7 @@ struct StoredTensor {
   gr_init_t init = {};
   uint64_t seed = 0;
   int64_t bytes = 0;
-  void* data = nullptr;  // on the store's device, once allocated
+  Place place;  // on the store's device, once allocated
 };
 
 class Store {
@@ -62,7 +62,6 @@ class Store {
 
  private:
   Status initialise(StoredTensor& tensor);
-  Status copy(void* destination, const void* source, int64_t bytes, bool to_device) const;
 
   Device* device_;
   std::vector<StoredTensor> tensors_;

@@ -158,6 +158,15 @@ int64_t Programs::planned_bytes() const {
   return bytes + store.total();
 }
 
+int64_t Programs::allocated_bytes(const Setup& setup) const {
+  int64_t bytes = 0;
+  for (const auto& device : setup.devices) bytes += device->allocated_bytes();
+  for (const auto& [name, plan] : plans()) {
+    if (plan->own_host != nullptr) bytes += plan->own_host->allocated_bytes();
+  }
+  return bytes;
+}
+
 std::vector<std::pair<std::string, const Plan*>> Programs::plans() const {
   std::vector<std::pair<std::string, const Plan*>> out;
   for (const auto& [shape, entry] : steps_) {

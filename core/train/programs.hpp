@@ -55,8 +55,10 @@ class Programs {
   bool has_evaluation(int64_t rows) const { return evaluations_.count(rows) > 0; }
   bool has_any_evaluation() const { return !evaluations_.empty(); }
 
-  /// What allocate() takes from devices: the store and every executor.
+  /// What allocate() takes from devices and the host: the store and every executor.
   int64_t planned_bytes() const;
+  /// What is taken now, on the devices of `setup` and in host memory of plans' own.
+  int64_t allocated_bytes(const Setup& setup) const;
   /// GR_INVALID_ARGUMENT when that is more than `limit_bytes` (0: no limit), naming both.
   Status check_limit(int64_t limit_bytes) const;
   /// Plans by name ("step", "evaluation of 12 rows"), for explain.

@@ -43,6 +43,9 @@ void Trainer::report_start() {
       if (summary.native + summary.decomposed + summary.handed_on_count() == 0) continue;
       events.emit({"placement", Level::kInfo, name + ": " + summary.text()});
     }
+    const std::string traffic = traffic_text(*plan);
+    if (traffic.empty()) continue;
+    events.emit({"transfers", Level::kInfo, name + ": between devices, a step: " + traffic});
   }
   events.emit({"memory",
                Level::kInfo,
@@ -121,8 +124,7 @@ Status Trainer::save(bool checkpoint) {
 void Trainer::report_end() {
   progress_->finish();
   const double elapsed = seconds_since(started_);
-  int64_t used = 0;
-  for (const auto& device : setup_.devices) used += device->allocated_bytes();
+  const int64_t used = programs_.allocated_bytes(setup_);
   session_.events.emit(
       {"end",
        Level::kInfo,

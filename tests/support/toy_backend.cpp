@@ -2,7 +2,7 @@
 // Kernels of the toy operators on the frame of host-memory backends: see toy_ops.hpp.
 #include <gtest/gtest.h>
 
-#include "backends/common/host_backend.hpp"
+#include "tests/support/emulated_device.hpp"
 #include "tests/support/toy_ops.hpp"
 
 namespace gradrack::toy {
@@ -128,7 +128,9 @@ Backend::Backend(BackendOptions options) {
   config.max_streams = options.max_streams;
   table_.struct_size = sizeof table_;
   gr_error_t err = {};
-  EXPECT_EQ(host::make_host_backend(std::move(table), std::move(config), &table_, &err), GR_OK);
+  EXPECT_EQ(
+      emulated::make_backend(std::move(table), std::move(config), options.memory, &table_, &err),
+      GR_OK);
   auto device = Device::make(options.name, &table_);
   EXPECT_TRUE(device.ok()) << device.status().message();
   device_ = std::move(*device);

@@ -2,8 +2,8 @@
 // Toy operators and a toy backend, so that planning and execution are tested without real kernels.
 //
 // The operators are element-wise (one shape, float32) but for Sum and Product; the backend runs
-// them in host memory through the frame that real ones use, and can refuse, fail and run on threads
-// on demand.
+// them through the frame that real ones in host memory use, and can refuse, fail, run on threads
+// and play a device with memory of its own on demand.
 #pragma once
 
 #include <memory>
@@ -26,6 +26,7 @@ struct BackendOptions {
   std::set<std::string> refused = {};  // operators that it does not claim
   bool threaded = false;
   uint32_t max_streams = 8;
+  int32_t memory = GR_MEMORY_HOST;  // else emulated: see emulated_device.hpp
 };
 
 /// A backend and the Device over it. Counts launches of kernels.

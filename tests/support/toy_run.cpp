@@ -85,6 +85,36 @@ uint64_t ToyRun::hash() {
   return hash;
 }
 
+uint64_t ToyRun::hash_after_steps() {
+  for (int step = 0; step < 3; ++step) {
+    std::vector<float> x(16);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * float(i) * float(step + 1);
+    set_input("x", x);
+    this->step();
+  }
+  return hash();
+}
+
+Graph wide_graph() {
+  Builder b;
+  const ValueId x = b.input("x", {4, 4});
+  std::vector<ValueId> ends;
+  for (int k = 0; k < 6; ++k) {
+    const std::string name = "w" + std::to_string(k);
+    const ValueId w = b.parameter(name, {4, 4}, 0.25 * (k + 1));
+    const auto halves = b.multi("Halves", {b.op("Product", {x, w})}, 2);
+    const ValueId y = b.op("Add", {b.op("Twice", {halves[0]}), b.op("Poly", {halves[1]})});
+    b.write(w, b.op("Move", {w, b.op("Neg", {y})}));
+    ends.push_back(k == 0 ? y : b.op("Add", {ends.back(), y}));
+  }
+  const ValueId a = b.parameter("a", {4, 4}, 1), c = b.parameter("c", {4, 4}, 2);
+  b.write(a, c);
+  b.write(c, a);
+  b.output("last", ends.back());
+  b.output("loss", b.op("Sum", {ends.back()}));
+  return std::move(b.graph);
+}
+
 void expect_sound(const Plan& plan) {
   const Status proof = check_happens_before(plan.table, plan.schedule, plan.accesses);
   EXPECT_TRUE(proof.ok()) << proof.message();

@@ -25,11 +25,17 @@ class ToyRun {
   void step();
   /// FNV-1a over all outputs and all stored tensors.
   uint64_t hash();
+  /// The hash after three steps of wide_graph() on different inputs.
+  uint64_t hash_after_steps();
 
   std::shared_ptr<const Plan> plan;
   std::unique_ptr<Store> store;
   std::unique_ptr<Executor> executor;
 };
+
+/// A graph with width: several chains that meet, a two-output node, writes, a swap, a
+/// decomposition.
+Graph wide_graph();
 
 /// Proof and arena check of a plan by brute force: fails the test when something is wrong.
 void expect_sound(const Plan& plan);

@@ -161,42 +161,11 @@ TEST(Executor, AKernelErrorNamesOperatorStageAndNode) { expect_failure_is_named(
 
 TEST(Executor, AnAsynchronousErrorNamesOperatorStageAndNode) { expect_failure_is_named(true, 3); }
 
-/// A graph with width: several chains that meet, a two-output node, writes, a decomposition.
-Graph wide_graph() {
-  Builder b;
-  const ValueId x = b.input("x", {4, 4});
-  std::vector<ValueId> ends;
-  for (int k = 0; k < 6; ++k) {
-    const std::string name = "w" + std::to_string(k);
-    const ValueId w = b.parameter(name, {4, 4}, 0.25 * (k + 1));
-    const auto halves = b.multi("Halves", {b.op("Product", {x, w})}, 2);
-    const ValueId y = b.op("Add", {b.op("Twice", {halves[0]}), b.op("Poly", {halves[1]})});
-    b.write(w, b.op("Move", {w, b.op("Neg", {y})}));
-    ends.push_back(k == 0 ? y : b.op("Add", {ends.back(), y}));
-  }
-  const ValueId a = b.parameter("a", {4, 4}, 1), c = b.parameter("c", {4, 4}, 2);
-  b.write(a, c);
-  b.write(c, a);
-  b.output("last", ends.back());
-  b.output("loss", b.op("Sum", {ends.back()}));
-  return std::move(b.graph);
-}
-
-uint64_t hash_after_steps(ToyRun& run) {
-  for (int step = 0; step < 3; ++step) {
-    Floats x(16);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * float(i) * float(step + 1);
-    run.set_input("x", x);
-    run.step();
-  }
-  return run.hash();
-}
-
 TEST(Executor, EveryScheduleGivesTheSameBytes) {
-  const Graph graph = wide_graph();
+  const Graph graph = toy::wide_graph();
   Backend inline_backend;
   ToyRun expected_run(graph, inline_backend);
-  const uint64_t expected = hash_after_steps(expected_run);
+  const uint64_t expected = expected_run.hash_after_steps();
   Backend backend({.threaded = true});
   size_t waits = 0;
   for (uint32_t seed = 0; seed < 48; ++seed) {
@@ -204,14 +173,14 @@ TEST(Executor, EveryScheduleGivesTheSameBytes) {
     ToyRun run(graph, backend, {.scheduler_name = "random", .scheduler = scheduler.table()});
     EXPECT_EQ(run.plan->schedule.fallback_reason, "");
     toy::expect_sound(*run.plan);
-    EXPECT_EQ(hash_after_steps(run), expected) << "seed " << seed;
+    EXPECT_EQ(run.hash_after_steps(), expected) << "seed " << seed;
     waits += run.plan->schedule.waits.size();
   }
   EXPECT_GT(waits, 100u);
 }
 
 TEST(Executor, LosingAnyWaitOfARealPlanIsCaught) {
-  const Graph graph = wide_graph();
+  const Graph graph = toy::wide_graph();
   Backend backend;
   toy::Scheduler scheduler = toy::Scheduler::random(4, 11);
   ToyRun run(graph, backend, {.scheduler = scheduler.table()});
@@ -227,7 +196,7 @@ TEST(Executor, LosingAnyWaitOfARealPlanIsCaught) {
 }
 
 void expect_no_allocation(bool threaded, uint32_t streams) {
-  const Graph graph = wide_graph();
+  const Graph graph = toy::wide_graph();
   Backend backend({.threaded = threaded});
   toy::Scheduler scheduler = toy::Scheduler::random(streams, 5);
   ToyRun run(graph, backend, {.scheduler = scheduler.table()});

@@ -17,7 +17,7 @@ Memory::~Memory() {
   device_->allocated_bytes_ -= bytes_;
 }
 
-Place Memory::at(int64_t offset) const {
+DevicePlace Memory::at(int64_t offset) const {
   if (device_->info().memory == GR_MEMORY_HANDLE) return {data_, static_cast<uint64_t>(offset)};
   // Counted as a number: an address of a device is none that the host may do arithmetic on.
   return {
@@ -83,24 +83,24 @@ Result<StreamEvent> Device::make_event() {
   return StreamEvent(backend_, event);
 }
 
-Status Device::write(const Place& to, const void* from, int64_t bytes) {
+Status Device::write(const DevicePlace& to, const void* from, int64_t bytes) {
   if (bytes == 0) return {};
   if (!host_memory()) return copy(to, true, {const_cast<void*>(from), 0}, bytes);
   std::memcpy(to.data, from, static_cast<size_t>(bytes));
   return {};
 }
 
-Status Device::read(void* to, const Place& from, int64_t bytes) {
+Status Device::read(void* to, const DevicePlace& from, int64_t bytes) {
   if (bytes == 0) return {};
   if (!host_memory()) return copy({to, 0}, false, from, bytes);
   std::memcpy(to, from.data, static_cast<size_t>(bytes));
   return {};
 }
 
-Status Device::copy(const Place& to, bool to_device, const Place& from, int64_t bytes) {
+Status Device::copy(const DevicePlace& to, bool to_device, const DevicePlace& from, int64_t bytes) {
   GR_ASSIGN(gr_stream_t* const queue, stream(0));
   int64_t stride = 1;
-  const auto row = [&](const Place& place, bool here) {
+  const auto row = [&](const DevicePlace& place, bool here) {
     DLTensor tensor = {};
     tensor.data = place.data;
     tensor.byte_offset = place.byte_offset;

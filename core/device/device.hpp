@@ -22,7 +22,7 @@ class Device;
 
 /// Where a tensor begins, as its DLTensor says it: memory with addresses counts them in `data`,
 /// memory of handles counts bytes beside it.
-struct Place {
+struct DevicePlace {
   void* data = nullptr;
   uint64_t byte_offset = 0;
 };
@@ -40,7 +40,7 @@ class Memory {
   ~Memory();
 
   /// The place `offset` bytes in.
-  Place at(int64_t offset) const;
+  DevicePlace at(int64_t offset) const;
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -107,8 +107,8 @@ class Device {
 
   /// Copies `bytes` from host memory to this device, or back, and waits until it is done. Nothing
   /// else may use the place meanwhile. [plan]
-  Status write(const Place& to, const void* from, int64_t bytes);
-  Status read(void* to, const Place& from, int64_t bytes);
+  Status write(const DevicePlace& to, const void* from, int64_t bytes);
+  Status read(void* to, const DevicePlace& from, int64_t bytes);
   /// Bytes that Memory objects of this device hold now, as they were asked for.
   int64_t allocated_bytes() const { return allocated_bytes_; }
 
@@ -116,7 +116,7 @@ class Device {
   friend class Memory;
   Device(std::string name, const gr_backend_t* backend)
       : name_(std::move(name)), backend_(backend) {}
-  Status copy(const Place& to, bool to_device, const Place& from, int64_t bytes);
+  Status copy(const DevicePlace& to, bool to_device, const DevicePlace& from, int64_t bytes);
 
   std::string name_;
   const gr_backend_t* backend_;

@@ -43,7 +43,7 @@ int64_t Executor::allocated_bytes() const {
   return bytes;
 }
 
-Result<Place> Executor::place_of(const PlanStorage& storage, const Store* store) const {
+Result<DevicePlace> Executor::place_of(const PlanStorage& storage, const Store* store) const {
   switch (storage.residence) {
     case Residence::kConstant:
       return plan_->constants[size_t(storage.device)].at(storage.offset);
@@ -74,7 +74,7 @@ Status Executor::bind_tensors(const Store* store) {
   int64_t* next = dims_.data();
   for (const PlanTensor& tensor : plan_->tensors) {
     const PlanStorage& storage = plan_->storages[size_t(tensor.storage)];
-    GR_ASSIGN(const Place place, place_of(storage, store));
+    GR_ASSIGN(const DevicePlace place, place_of(storage, store));
     DLTensor out = {};
     out.data = place.data;
     out.byte_offset = place.byte_offset;
@@ -104,7 +104,7 @@ Status Executor::make_lanes() {
 }
 
 Result<const DLTensor*> Executor::make_workspace(const PlanStorage& storage) {
-  GR_ASSIGN(const Place place, place_of(storage, nullptr));
+  GR_ASSIGN(const DevicePlace place, place_of(storage, nullptr));
   DLTensor row = {};
   row.data = place.data;
   row.byte_offset = place.byte_offset;

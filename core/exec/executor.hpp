@@ -84,7 +84,7 @@ class Executor {
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   Status allocate();
   Status bind_tensors(const Store* store);
-  Result<Place> place_of(const PlanStorage& storage, const Store* store) const;
+  Result<DevicePlace> place_of(const PlanStorage& storage, const Store* store) const;
   Status make_lanes();
   Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();

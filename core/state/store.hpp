@@ -27,7 +27,7 @@ struct StoredTensor {
   gr_init_t init = {};
   uint64_t seed = 0;
   int64_t bytes = 0;
-  Place place;  // on the store's device, once allocated
+  DevicePlace place;  // on the store's device, once allocated
 };
 
 class Store {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugin `emulated`, for tests alone: the reference kernels on a device with memory of its own, and
 // a scheduler that draws legal orders over several streams.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
 #include "backends/reference/kernels.hpp"
 #include "tests/support/emulated_device.hpp"
 #include "tests/support/toy_scheduler.hpp"

@@ -20,7 +20,7 @@ TEST(Device, CountsBytesUntilTheyAreReleased) {
     ASSERT_TRUE(first.ok());
     auto empty = device.allocate(0);
     ASSERT_TRUE(empty.ok());
-    EXPECT_NE(empty->data(), nullptr);
+    EXPECT_NE(empty->at(0).data, nullptr);
     Memory moved = std::move(*first);
     EXPECT_EQ(device.allocated_bytes(), 100);
     moved = Memory();
@@ -35,6 +35,39 @@ TEST(Device, SaysWhichBackendHasNoMemory) {
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.status().code(), GR_OUT_OF_MEMORY);
   EXPECT_EQ(memory.status().message().find("backend small: "), 0u) << memory.status().message();
+}
+
+TEST(Device, CountsPlacesInAddressesOrBesideAHandle) {
+  for (const int32_t memory : {GR_MEMORY_HOST, GR_MEMORY_DEVICE, GR_MEMORY_HANDLE}) {
+    toy::Backend backend({.memory = memory});
+    auto held = backend.device()->allocate(100);
+    ASSERT_TRUE(held.ok());
+    const DevicePlace first = held->at(0), later = held->at(64);
+    const auto distance =
+        reinterpret_cast<uintptr_t>(later.data) - reinterpret_cast<uintptr_t>(first.data);
+    EXPECT_EQ(distance, memory == GR_MEMORY_HANDLE ? 0u : 64u);
+    EXPECT_EQ(later.byte_offset, memory == GR_MEMORY_HANDLE ? 64u : 0u);
+    const int64_t in = 42;
+    int64_t out = 0;
+    ASSERT_TRUE(backend.device()->write(later, &in, sizeof in).ok());
+    ASSERT_TRUE(backend.device()->read(&out, later, sizeof out).ok());
+    EXPECT_EQ(out, 42);
+  }
+}
+
+TEST(Device, RefusesAKindOfMemoryThatItDoesNotKnow) {
+  toy::Backend backend;
+  static gr_backend_t host;
+  host = *backend.table();
+  gr_backend_t strange = host;
+  strange.device_info = [](void* self, gr_device_info_t* out, gr_error_t* err) -> int32_t {
+    const int32_t code = host.device_info(self, out, err);
+    out->memory = 7;
+    return code;
+  };
+  const Status status = Device::make("strange", &strange).status();
+  EXPECT_EQ(status.code(), GR_INVALID_ARGUMENT);
+  EXPECT_EQ(status.message(), "backend strange: memory is 7, wanted one of GR_MEMORY_* (0 to 2)");
 }
 
 TEST(Convert, RoundsDoublesOnce) {

@@ -59,6 +59,27 @@ TEST(Store, WrittenContentIsReadBack) {
   EXPECT_EQ(out[1], 5.0f);
 }
 
+TEST(Store, RoundTripsThroughMemoryThatTheHostCannotRead) {
+  for (const int32_t memory : {GR_MEMORY_DEVICE, GR_MEMORY_HANDLE}) {
+    toy::Backend backend({.memory = memory});
+    Store store(backend.device());
+    ASSERT_TRUE(store.declare("a", Source::kParameter, GR_FLOAT32, {3}, kOnes, 1).ok());
+    ASSERT_TRUE(store.declare("b", Source::kParameter, GR_FLOAT32, {2}, kOnes, 1).ok());
+    ASSERT_TRUE(store.declare("none", Source::kBuffer, GR_FLOAT32, {0}, kOnes, 1).ok());
+    ASSERT_TRUE(store.allocate().ok());
+    const float in[] = {4, 5};
+    float a[3], b[2];
+    ASSERT_TRUE(store.write("b", std::as_bytes(std::span(in))).ok());
+    ASSERT_TRUE(store.read("a", std::as_writable_bytes(std::span(a))).ok());
+    ASSERT_TRUE(store.read("b", std::as_writable_bytes(std::span(b))).ok());
+    EXPECT_TRUE(store.read("none", {}).ok());
+    EXPECT_EQ(a[2], 1.0f);
+    EXPECT_EQ(b[0], 4.0f);
+    EXPECT_EQ(b[1], 5.0f);
+    EXPECT_EQ(store.total_bytes(), backend.device()->allocated_bytes());
+  }
+}
+
 TEST(Store, RefusesWhatDoesNotFit) {
   toy::Backend backend;
   Store store(backend.device());

@@ -31,6 +31,9 @@ function(gradrack_add_plugin)
   if("CXX" IN_LIST languages)
     target_compile_features(${target} PRIVATE cxx_std_20)
   endif()
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    target_compile_options(${target} PRIVATE -O2)  # no build type would mean no optimisation
+  endif()
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${arg_NAME}
     PREFIX ""

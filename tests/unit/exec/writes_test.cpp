@@ -131,6 +131,24 @@ TEST(Writes, OneValueCanBeWrittenToTwoSourcesAndRead) {
   EXPECT_EQ(run.output("sum"), (Floats{3, 3}));
 }
 
+TEST(Writes, OneValueGoesToASourceDirectlyAndToAnotherByACopy) {
+  Builder b;
+  const ValueId p = b.parameter("p", {2}, 1);
+  const ValueId q = b.parameter("q", {2}, 2);
+  const ValueId next = b.op("Neg", {b.input("x", {2})});
+  b.write(p, next);
+  b.write(q, next);
+  b.output("before", b.op("Twice", {p}));  // after the maker: p must wait, q need not
+  Backend backend;
+  ToyRun run(b.graph, backend);
+  EXPECT_EQ(copies(*run.plan), 1u);
+  run.set_input("x", {5, 6});
+  run.step();
+  EXPECT_EQ(run.output("before"), (Floats{2, 2}));
+  EXPECT_EQ(run.stored("p"), (Floats{-5, -6}));
+  EXPECT_EQ(run.stored("q"), (Floats{-5, -6}));
+}
+
 TEST(Writes, ConstantsAndInputsCanBeWritten) {
   Builder b;
   const ValueId p = b.parameter("p", {2}, 1);

@@ -10,6 +10,7 @@
 
 #include "core/autodiff/autodiff.hpp"
 #include "core/graph/emitter.hpp"
+#include "tests/support/plain_descent.hpp"
 
 namespace gradrack {
 namespace {
@@ -22,31 +23,6 @@ ValueId source(Graph& graph, Source kind, const std::string& name, Shape shape) 
   value.name = name;
   value.type = {GR_FLOAT32, std::move(shape)};
   return *graph.add_source(std::move(value));
-}
-
-/// Plain gradient descent without state, straight on the table.
-int32_t no_state(void*, const gr_parameter_info_t*, gr_state_t*, uint32_t* count, gr_error_t*) {
-  *count = 0;
-  return GR_OK;
-}
-
-int32_t descend(void*, const gr_builder_t* b, gr_update_t* u, gr_error_t* err) {
-  const gr_value_t inputs[] = {u->parameter, u->gradient};
-  gr_node_t node = {};
-  node.struct_size = sizeof node;
-  node.op = "Sub";
-  node.inputs = inputs;
-  node.input_count = 2;
-  node.output_count = 1;
-  return b->api->node(b->graph, &node, &u->new_parameter, err);
-}
-
-gr_optimizer_t descent() {
-  gr_optimizer_t table = {};
-  table.struct_size = sizeof table;
-  table.declare_state = no_state;
-  table.build_update = descend;
-  return table;
 }
 
 /// y = x * w with a buffer that follows x; `idle` is read by nobody.
@@ -89,21 +65,21 @@ std::vector<std::string> written(const Graph& graph) {
 using Names = std::vector<std::string>;
 
 TEST(StepGraph, SingleMicrobatchWritesParametersAndBuffersOnly) {
-  const gr_optimizer_t optimizer = descent();
+  const gr_optimizer_t optimizer = testing::plain_descent();
   auto graph = Model().step(optimizer, {false, true});
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(written(*graph), (Names{"mean", "w"}));  // idle has no gradient: skipped
 }
 
 TEST(StepGraph, FirstMicrobatchTouchesNothingButAccumulators) {
-  const gr_optimizer_t optimizer = descent();
+  const gr_optimizer_t optimizer = testing::plain_descent();
   auto graph = Model().step(optimizer, {false, false});
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(written(*graph), (Names{"acc.loss", "acc.targets", "acc.w", "pending.mean"}));
 }
 
 TEST(StepGraph, LastMicrobatchReadsPendingBuffersAndWritesTheRealOnes) {
-  const gr_optimizer_t optimizer = descent();
+  const gr_optimizer_t optimizer = testing::plain_descent();
   auto graph = Model().step(optimizer, {true, true});
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(written(*graph), (Names{"mean", "w"}));
@@ -111,7 +87,7 @@ TEST(StepGraph, LastMicrobatchReadsPendingBuffersAndWritesTheRealOnes) {
 }
 
 TEST(StepGraph, EveryWriteOfAnUpdateIsGated) {
-  const gr_optimizer_t optimizer = descent();
+  const gr_optimizer_t optimizer = testing::plain_descent();
   auto graph = Model().step(optimizer, {false, true});
   ASSERT_TRUE(graph.ok());
   for (const Write& write : graph->writes()) {
@@ -127,7 +103,7 @@ TEST(StepGraph, SeveralObjectivesAreRefusedForNow) {
   Emitter e(model.graph);
   const ValueId sum = model.graph.objectives()[0].sum;
   ASSERT_TRUE(model.graph.add_objective("second", sum, sum).ok());
-  const gr_optimizer_t optimizer = descent();
+  const gr_optimizer_t optimizer = testing::plain_descent();
   EXPECT_EQ(model.step(optimizer, {false, true}).status().code(), GR_UNSUPPORTED);
 }
 

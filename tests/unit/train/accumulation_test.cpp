@@ -13,28 +13,13 @@
 #include "core/exec/executor.hpp"
 #include "core/graph/emitter.hpp"
 #include "core/optim/step_graph.hpp"
+#include "tests/support/plain_descent.hpp"
 #include "tests/unit/plugins/loaded_plugin.hpp"
 
 namespace gradrack {
 namespace {
 
 constexpr int64_t kRows = 8;
-
-int32_t no_state(void*, const gr_parameter_info_t*, gr_state_t*, uint32_t* count, gr_error_t*) {
-  *count = 0;
-  return GR_OK;
-}
-
-int32_t descend(void*, const gr_builder_t* b, gr_update_t* u, gr_error_t* err) {
-  const gr_value_t inputs[] = {u->parameter, u->gradient};
-  gr_node_t node = {};
-  node.struct_size = sizeof node;
-  node.op = "Sub";
-  node.inputs = inputs;
-  node.input_count = 2;
-  node.output_count = 1;
-  return b->api->node(b->graph, &node, &u->new_parameter, err);
-}
 
 ValueId source(Graph& graph, Source kind, const std::string& name, Shape shape) {
   Value value;
@@ -104,10 +89,7 @@ class Accumulation : public ::testing::Test {
     GR_TRY(e.status());
     GR_TRY(graph.add_objective("loss", sum, count));
     GR_ASSIGN(const Gradients gradients, differentiate(graph, {w}));
-    gr_optimizer_t optimizer = {};
-    optimizer.struct_size = sizeof optimizer;
-    optimizer.declare_state = no_state;
-    optimizer.build_update = descend;
+    const gr_optimizer_t optimizer = testing::plain_descent();
     StepGraphRequest request;
     request.graph = &graph;
     request.parameters = {{"w", gradients.of[0]}};

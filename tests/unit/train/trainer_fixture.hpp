@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainers of tiny models in process, for the tests of this folder.
+//
+// Each test has a folder of its own with a text and a set of images, removed at the end; sessions
+// live as long as the test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/train/trainer.hpp"
+
+namespace gradrack::testing {
+
+/// The setting for a chain of the emulated device (tests/support/emulated_plugin.cpp) with those
+/// options, and reference.
+inline std::string emulated(const std::string& options) {
+  return "backend=[{plugin: emulated, " + options + "}, {plugin: reference}]";
+}
+
+class TrainerFixture : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// A trainer of a tiny GPT with `sets` over the run file; null, and the test failed, when it
+  /// cannot be made.
+  std::unique_ptr<Trainer> trainer(const std::vector<std::string>& sets);
+  /// The same of a tiny convolutional network.
+  std::unique_ptr<Trainer> cnn_trainer(const std::vector<std::string>& sets);
+
+  /// Bytes of everything that persists between steps.
+  static std::vector<std::byte> parameters(Trainer& trainer);
+  static void steps(Trainer& trainer, int count);
+
+ private:
+  std::unique_ptr<Trainer> make(const std::string& model_and_data,
+                                const std::vector<std::string>& sets);
+
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+}  // namespace gradrack::testing

@@ -26,6 +26,8 @@ int32_t create(const gr_host_t*, const gr_options_t* values, void* instance,
     config.context = std::move(context);
     return gradrack::host::make_host_backend(std::move(table), std::move(config),
                                              static_cast<gr_backend_t*>(instance), err);
+  } catch (const std::bad_alloc&) {
+    return gr_fail(err, GR_OUT_OF_MEMORY, "", "out of memory");
   } catch (const std::exception& e) {
     return gr_fail(err, GR_INTERNAL, "threads", e.what());
   }

@@ -11,6 +11,9 @@ struct KindCases {
 };
 
 constexpr KindCases kKinds[] = {
+    {"model", add_model_cases},         {"data", add_data_cases},
+    {"optimizer", add_optimizer_cases}, {"lr_schedule", add_lr_schedule_cases},
+    {"precision", add_precision_cases}, {"scheduler", add_scheduler_cases},
     {"backend", add_backend_cases},
 };
 
@@ -31,10 +34,15 @@ std::vector<Case> cases_of(const Target& target) {
   std::vector<Case> cases;
   if (target.kind.empty()) {
     add_file_cases(target, &cases);
+    add_negotiation_cases(target, &cases);
+    add_process_cases(target, &cases);
     return cases;
   }
   for (const KindCases& kind : kKinds) {
     if (target.kind != kind.kind) continue;
+    add_table_cases(target, &cases);
+    add_lifecycle_cases(target, &cases);
+    add_fault_cases(target, &cases);
     kind.add(target, &cases);
   }
   return cases;

@@ -59,6 +59,9 @@ class Context {
   /// The linked reference backend's device.
   Result<Device*> reference();
 
+  /// Which of samples.hpp's data the model under test takes; -1: not tried yet.
+  int model_sample = -1;
+
  private:
   Target target_;
   Settings settings_;

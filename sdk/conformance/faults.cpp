@@ -78,7 +78,11 @@ WatchedBuilder::WatchedBuilder(Graph& graph, int64_t fail_at)
   table_.objective = forward<&gr_graph_api_t::objective>;
   table_.output = forward<&gr_graph_api_t::output>;
   table_.push_stage = forward<&gr_graph_api_t::push_stage>;
-  table_.pop_stage = forward<&gr_graph_api_t::pop_stage>;
+  table_.pop_stage = [](gr_graph_t* self, gr_error_t* err) {
+    const InKit in_kit;
+    const gr_builder_t& inner = reinterpret_cast<WatchedBuilder*>(self)->inner_;
+    return inner.api->pop_stage(inner.graph, err);
+  };
   table_.type_of = forward<&gr_graph_api_t::type_of>;
 }
 

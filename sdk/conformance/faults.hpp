@@ -54,7 +54,8 @@ void allocation_hook_is_there();
 /// The code that failing builder calls give: one that the builder itself never gives.
 inline constexpr int32_t kInjectedCode = GR_FAILED_PRECONDITION;
 
-/// A gr_graph_api_t over a Graph that counts calls and fails one on demand.
+/// A gr_graph_api_t over a Graph that counts calls and fails one on demand; not pop_stage, since a
+/// pop that matches its push cannot fail, and plugins may make it in a destructor.
 class WatchedBuilder {
  public:
   /// `fail_at`: the call that fails, from 1; 0: none.

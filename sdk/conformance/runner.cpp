@@ -120,7 +120,8 @@ class Run {
       if (!report.is_object() || report.value("end", "") != one.id) continue;
       result->outcome.verdict = verdict_from(report.value("verdict", ""));
       result->outcome.text = report.value("text", "");
-      for (const auto& [key, value] : report.value("facts", json::object()).items()) {
+      const json facts = report.value("facts", json::object());
+      for (const auto& [key, value] : facts.items()) {
         result->outcome.facts[key] = value.is_string() ? value.get<std::string>() : value.dump();
       }
       if (report.value("exits", false)) wait_for_exit(child, limit, result);

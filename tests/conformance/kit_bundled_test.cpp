@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bundled plugin passes the conformance kit: what is asked of others is kept here.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/conformance/kit_run.hpp"
+
+namespace gradrack::test {
+namespace {
+
+std::filesystem::path scratch() {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "gradrack_kit_bundled";
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+// A .npy file (format 1.0) of `bytes` under that header.
+std::string npy(const std::string& name, const std::string& descr, const std::string& shape,
+                const std::string& bytes) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + "}";
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  const std::filesystem::path path = scratch() / name;
+  std::ofstream file(path, std::ios::binary);
+  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256)
+       << static_cast<char>(header.size() / 256) << header << bytes;
+  return path.string();
+}
+
+std::string text_file() {
+  const std::filesystem::path path = scratch() / "text.txt";
+  std::ofstream file(path);
+  for (int k = 0; k < 400; ++k) file << "line " << k << " of a small text, to be learnt by heart\n";
+  return path.string();
+}
+
+// Options that a plugin cannot do without.
+std::vector<std::string> options_of(const std::string& library) {
+  if (library == "gradrack_data_text.so") return {"--set", "file=" + text_file()};
+  if (library != "gradrack_data_arrays.so") return {};
+  std::string images(200 * 16, '\0'), labels;
+  for (size_t k = 0; k < images.size(); ++k) images[k] = static_cast<char>(k * 37 % 256);
+  for (int k = 0; k < 200; ++k)
+    labels += std::string(1, static_cast<char>(k % 10)) + std::string(7, '\0');
+  return {"--set", "features=" + npy("images.npy", "|u1", "(200, 1, 4, 4)", images), "--set",
+          "labels=" + npy("labels.npy", "<i8", "(200,)", labels)};
+}
+
+class Bundled : public testing::TestWithParam<std::string> {};
+
+TEST_P(Bundled, PassesTheKit) {
+  std::vector<std::string> arguments = {std::string(GRADRACK_PLUGIN_DIR) + "/" + GetParam()};
+  for (const std::string& word : options_of(GetParam())) arguments.push_back(word);
+  const KitRun run = run_kit(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.errors;
+}
+
+std::vector<std::string> libraries() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(GRADRACK_PLUGIN_DIR, error)) {
+    if (entry.path().extension() == ".so") names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  return std::filesystem::path(info.param).stem().string();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kit, Bundled, testing::ValuesIn(libraries()), test_name);
+
+TEST(BundledPlugins, AreThere) { EXPECT_GE(libraries().size(), 10u); }
+
+}  // namespace
+}  // namespace gradrack::test

@@ -17,6 +17,7 @@
 #include "core/cli/new_plugin.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 namespace {
@@ -214,6 +215,8 @@ int run_cli(int argc, const char* const* argv) {
   }
   start_logging(
       {arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText, arguments.quiet});
+  // What a command does is set-up and planning; a step opens the scope of its own role.
+  const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   try {
     return finish(arguments.command());
   } catch (const std::bad_alloc&) {

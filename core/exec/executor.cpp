@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "sdk/checked/thread_role.hpp"
+
 namespace gradrack {
 
 Executor::~Executor() {
+  const ThreadRole role(current_roles() | GR_THREAD_EXEC);
   for (size_t k = 0; k < streams_.size(); ++k) {
     const Lane& lane = plan_->schedule.lanes[k];
     const gr_backend_t* const backend = plan_->devices[size_t(lane.device)]->backend();

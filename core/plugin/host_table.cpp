@@ -6,6 +6,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/stop_signal.hpp"
+#include "core/plugin/check_calls.hpp"
 #include "gradrack/extensions.h"
 
 namespace gradrack {
@@ -37,6 +38,7 @@ const void* host_extension(void*, const char* id) {
   static const gr_cancel_t cancel = {sizeof(gr_cancel_t), 0, nullptr, cancelled};
   if (id == nullptr) return nullptr;
   if (std::string_view(id) == GR_EXT_CANCEL) return &cancel;
+  if (std::string_view(id) == GR_EXT_THREAD_CHECK) return thread_check_extension();
   return nullptr;
 }
 
@@ -59,7 +61,7 @@ const gr_host_t* make_host_table(const std::string& who) {
   table.context = context;
   table.log = host_log;
   table.get_extension = host_extension;
-  return &table;
+  return kCheckedCalls ? checked(&table, log_violations(who)) : &table;
 }
 
 }  // namespace gradrack

@@ -40,6 +40,9 @@ Status create_table(const Factory& factory, const OptionValues& options, const K
                     void* table) {
   const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
   GR_TRY(plugins_still_run().with_context(who));
+  if (!may_call("gr_factory_t.create", GR_THREAD_MAIN, who)) {
+    return internal_error(who + ": create was called on a thread that does not play main");
+  }
   auto* const guard = static_cast<unsigned char*>(table) + info.table_bytes;
   std::memset(guard, kGuard, kTableGuardBytes);
   gr_error_t err = {};

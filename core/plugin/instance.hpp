@@ -11,6 +11,7 @@
 
 #include "core/config/options.hpp"
 #include "core/config/run_config.hpp"
+#include "core/plugin/check_calls.hpp"
 #include "core/plugin/kinds.hpp"
 #include "core/plugin/library.hpp"
 #include "core/plugin/lifecycle.hpp"
@@ -72,6 +73,8 @@ Result<Instance<Table>> Instance<Table>::create(const Factory& factory, OptionVa
   GR_TRY(create_table(factory, state->options, kind_info<Table>(), &state->memory.table));
   state->made = true;
   instance_made(factory.library);
+  check_calls(&state->memory.table,
+              factory.kind + " '" + factory.name + "' (" + factory.library + ")");
   return Instance(std::move(state));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/train/commands.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -19,6 +20,7 @@ Result<std::vector<int64_t>> evaluation_rows(const Feed& feed, int64_t batch, in
 }
 
 Result<Evaluation> evaluate(Programs& programs, Feed& feed, int64_t batch, int64_t max_batches) {
+  const ThreadRole role(GR_THREAD_EXEC);
   Evaluation result;
   double sum = 0;
   for (int64_t index = 0; max_batches == 0 || index < max_batches; ++index) {

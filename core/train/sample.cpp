@@ -16,6 +16,7 @@
 #include "core/train/programs.hpp"
 #include "core/train/weights.hpp"
 #include "gradrack/philox.h"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -97,6 +98,7 @@ class Sampler {
 
   /// Id of the token after `ids`.
   Result<int64_t> next(const std::vector<int64_t>& ids) {
+    const ThreadRole role(GR_THREAD_EXEC);
     const int64_t block = tokens_->shape[1];
     const int64_t shown = std::min<int64_t>(block, static_cast<int64_t>(ids.size()));
     std::copy(ids.end() - shown, ids.end(), static_cast<int64_t*>(tokens_->data));

@@ -9,6 +9,7 @@
 
 #include "core/train/commands.hpp"
 #include "core/train/evaluate.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -29,6 +30,7 @@ Status Trainer::run() {
 }
 
 Result<StepReport> Trainer::step() {
+  const ThreadRole role(GR_THREAD_EXEC);
   const RunSection& run = session_.config.run;
   const int64_t count = run.accumulate_steps;
   for (int64_t micro = 0; micro < count; ++micro) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/text.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -112,6 +113,7 @@ Status Device::copy(const DevicePlace& to, bool to_device, const DevicePlace& fr
     return tensor;
   };
   const DLTensor destination = row(to, to_device), source = row(from, !to_device);
+  const ThreadRole role(current_roles() | GR_THREAD_EXEC);  // set-up copies too
   gr_error_t err = {};
   int32_t code = backend_->copy(backend_->self, &destination, &source, queue, &err);
   if (code == GR_OK) code = backend_->stream_synchronize(backend_->self, queue, &err);

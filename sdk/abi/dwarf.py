@@ -14,8 +14,8 @@ ENTRY = re.compile(r"^ *<(?P<depth>[0-9a-f]+)><(?P<place>[0-9a-f]+)>: Abbrev Num
                    r"\((?P<tag>DW_TAG_\w+)\)")
 ATTRIBUTE = re.compile(r"^ +<[0-9a-f]+> +(?P<name>DW_AT_\w+) *: (?P<value>.*)$")
 REFERENCE = re.compile(r"<0x([0-9a-f]+)>")
-# How the value is stored, which versions of readelf print differently: `(data1) 8`, `(strp) (offset:
-# 0x1f): name`, `(indirect string, offset: 0x1f): name`.
+# How the value is stored, which versions of readelf print differently: `(data1) 8`,
+# `(strp) (offset: 0x1f): name`, `(indirect string, offset: 0x1f): name`.
 FORM = re.compile(r"^(?:\([^)]*\):? *)+")
 POINTER_BYTES = 8
 
@@ -87,7 +87,7 @@ class Types:
         return total
 
     def text(self, entry):
-        """A type as C writes it, short: `const char*`, `int32_t(void*, gr_error_t*)`, `char[64]`."""
+        """A type as C writes it: `const char*`, `int32_t(void*, gr_error_t*)`, `char[64]`."""
         if entry is None:
             return "void"
         if entry.name and entry.tag != "array_type":
@@ -128,4 +128,5 @@ class Types:
         """Values of all enumerators whose name begins with one of `prefixes`."""
         return {child.name: child.number("DW_AT_const_value")
                 for entry in self.entries.values() if entry.tag == "enumeration_type"
-                for child in entry.children if child.tag == "enumerator" and child.name.startswith(prefixes)}
+                for child in entry.children
+                if child.tag == "enumerator" and child.name.startswith(prefixes)}

@@ -157,7 +157,8 @@ def write(description):
         compile_anchor(headers.INCLUDE.parent, anchor, flags=("-shared",),
                        constants=sorted(description["constants"]))
         done = subprocess.run(["abidw", "--no-corpus-path", "--no-comp-dir-path",
-                               "--no-show-locs", anchor], check=True, capture_output=True, text=True)
+                               "--no-show-locs", anchor],
+                              check=True, capture_output=True, text=True)
     (HERE / f"anchor-1.{minor}.abi").write_text(done.stdout, encoding="utf-8")
 
 

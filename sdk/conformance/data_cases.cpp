@@ -176,24 +176,6 @@ Outcome pure(Context& context) {
   return pass();
 }
 
-// The validation split must not depend on the seed: losses of two runs are compared over it.
-Outcome seeds(Context& context) {
-  CONFORM_ASSIGN(const DataInstance data, context.make<gr_data_t>());
-  CONFORM_ASSIGN(HostBatch batch, HostBatch::make(data.table(), nullptr));
-  CONFORM_ASSIGN(const std::string a, digest_of(batch, GR_SPLIT_VALIDATION, 1, 0));
-  CONFORM_ASSIGN(const std::string b, digest_of(batch, GR_SPLIT_VALIDATION, 2, 0));
-  if (a != b) return fail("the first validation batch depends on the seed");
-  bool differ = false;
-  for (int64_t index = 0; index < 8; ++index) {
-    CONFORM_ASSIGN(const std::string c, digest_of(batch, GR_SPLIT_TRAIN, 1, index));
-    CONFORM_ASSIGN(const std::string d, digest_of(batch, GR_SPLIT_TRAIN, 2, index));
-    differ = differ || c != d;
-  }
-  Outcome outcome = pass();
-  outcome.facts["seed_changes_training"] = differ ? "yes" : "no";
-  return outcome;
-}
-
 Result<std::vector<int64_t>> encode(const gr_data_t& table, const std::string& text) {
   uint64_t needed = 0;
   GR_TRY(call_plugin("encode", nullptr, [&](gr_error_t* err) {
@@ -275,7 +257,6 @@ void add_data_cases(const Target&, std::vector<Case>* cases) {
   add("L3.fills_all", 3, "every element of a batch is written, and no more", fills_all);
   add("L3.text", 3, "text survives encode and decode; capacity is kept", round_trip);
   add("L5.pure", 5, "a batch depends on the request alone, in any order", pure);
-  add("L5.seed", 5, "the validation split does not depend on the seed", seeds);
 }
 
 }  // namespace gradrack::conform

@@ -31,6 +31,25 @@ std::string offered(const Description& description) {
   return text;
 }
 
+// Factories of which nothing beyond negotiation could be tried, with the reason.
+std::string untried(const Report& report) {
+  std::string text;
+  for (const OfferedFactory& factory : report.description.factories) {
+    bool tried = false;
+    std::string reason;
+    for (const CaseResult& result : report.results) {
+      const bool own = result.target.kind == factory.kind && result.target.name == factory.name;
+      if (!own || result.level < 2) continue;
+      tried = tried || result.outcome.verdict != Verdict::kNotApplicable;
+      reason = result.outcome.text;
+    }
+    if (tried || reason.empty()) continue;
+    text += fmt::format("NOT TRIED: {} '{}': {}\n", factory.kind, printable(factory.name),
+                        printable(reason));
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 std::string failure_text(const CaseResult& result) {
   std::string who;
   if (!result.target.kind.empty()) who = result.target.kind + " '" + result.target.name + "': ";
@@ -75,6 +94,7 @@ std::string text_report(const Report& report) {
   for (const CaseResult& result : report.results) {
     if (result.outcome.verdict == Verdict::kFail) text += "\n" + failure_text(result);
   }
+  text += untried(report);
   const size_t failures = report.count(Verdict::kFail);
   return text + fmt::format("\n{}: {} passed, {} failed, {} not applicable\n",
                             failures == 0 && report.error.empty() ? "PASS" : "FAIL",

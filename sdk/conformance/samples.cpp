@@ -226,12 +226,19 @@ TaskTable random_tasks(std::mt19937_64& random, uint32_t count) {
     task.stage = static_cast<int32_t>(random() % 5) - 1;
     task.cost_ns = static_cast<int64_t>(random() % 1000000);
     task.bytes_held = static_cast<int64_t>(random() % 4096);
-    task.bytes_freed = static_cast<int64_t>(random() % 4096);
     const uint64_t wanted = k == 0 ? 0 : random() % std::min<uint64_t>(k + 1, 4);
     for (uint64_t d = 0; d < wanted; ++d) task.deps.push_back(static_cast<uint32_t>(random() % k));
     std::sort(task.deps.begin(), task.deps.end());
     task.deps.erase(std::unique(task.deps.begin(), task.deps.end()), task.deps.end());
     table.tasks.push_back(std::move(task));
+  }
+  // Outputs go with their last reader in program order; those that nobody reads stay.
+  std::vector<bool> freed(count, false);
+  for (size_t k = count; k-- > 0;) {
+    for (const uint32_t dep : table.tasks[k].deps) {
+      if (!freed[dep]) table.tasks[k].bytes_freed += table.tasks[dep].bytes_held;
+      freed[dep] = true;
+    }
   }
   return table;
 }

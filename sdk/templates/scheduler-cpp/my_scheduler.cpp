@@ -5,7 +5,8 @@
 // pass once it starts. Whenever a stream is free, the ready task of largest rank takes it (Graham,
 // "Bounds on multiprocessing timing anomalies", 1969). Invariant: a task is placed after all that
 // it depends on, so the order is legal; equal requests get equal answers (ties: program order).
-// Change first: `rank` or the choice of stream. It does not look at memory_limit.
+// Change first: `rank` or the choice of stream. It does not plan for memory: an order that holds
+// more than memory_limit is refused, and the host takes program order.
 #include <algorithm>
 #include <queue>
 #include <vector>
@@ -63,9 +64,23 @@ class MyScheduler {
         if (--waits_for[reader] == 0) ready.push(reader);
       }
     }
+    const int64_t limit = tasks.request().memory_limit, peak = peak_bytes(tasks, order);
+    gr::require(limit == 0 || peak <= limit, GR_UNSUPPORTED, "memory_limit", "this order holds ",
+                peak, " bytes, ", limit, " are allowed");
   }
 
  private:
+  // Most bytes of outputs alive at once, by what each task makes and frees.
+  static int64_t peak_bytes(const gr::Tasks& tasks, std::span<const uint32_t> order) {
+    int64_t live = 0, peak = 0;
+    for (const uint32_t task : order) {
+      live += tasks[task].bytes_held;
+      peak = std::max(peak, live);
+      live -= tasks[task].bytes_freed;
+    }
+    return peak;
+  }
+
   static int64_t cost(const gr_task_t& task) { return std::max<int64_t>(1, task.cost_ns); }
   static std::span<const uint32_t> deps(const gr_task_t& task) {
     return {task.deps, task.dep_count};

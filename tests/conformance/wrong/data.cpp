@@ -18,13 +18,12 @@ enum class Fault {
   kEndless,
   kGapInElements,
   kWritesPast,
-  kSeededValidation,
   kLossyText
 };
 
-constexpr const char* kNames[] = {
-    "right",   "call_order",      "beyond_limit", "not_a_number",      "short_training",
-    "endless", "gap_in_elements", "writes_past",  "seeded_validation", "lossy_text"};
+constexpr const char* kNames[] = {"right",           "call_order",     "beyond_limit",
+                                  "not_a_number",    "short_training", "endless",
+                                  "gap_in_elements", "writes_past",    "lossy_text"};
 constexpr int64_t kVocabulary = 20, kBlock = 6, kValidation = 11;
 
 template <Fault kFault>
@@ -72,9 +71,7 @@ class Wrong {
 
   void batch(const gr_batch_request_t& request, std::span<DLTensor* const> outputs) const {
     uint64_t state = static_cast<uint64_t>(request.index) * 31 + 7;
-    if (request.split == GR_SPLIT_TRAIN || kFault == Fault::kSeededValidation) {
-      state += request.seed * 1000003;
-    }
+    if (request.split == GR_SPLIT_TRAIN) state += request.seed * 1000003;
     if (kFault == Fault::kCallOrder) state += static_cast<uint64_t>(++calls_);
     auto* tokens = static_cast<int64_t*>(outputs[0]->data);
     auto* weights = static_cast<float*>(outputs[1]->data);
@@ -115,5 +112,4 @@ GRADRACK_PLUGIN("test.wrong_data", "1.0.0", gr::Data<Wrong<Fault::kNone>>,
                 gr::Data<Wrong<Fault::kCallOrder>>, gr::Data<Wrong<Fault::kBeyondLimit>>,
                 gr::Data<Wrong<Fault::kNotANumber>>, gr::Data<Wrong<Fault::kShortTraining>>,
                 gr::Data<Wrong<Fault::kEndless>>, gr::Data<Wrong<Fault::kGapInElements>>,
-                gr::Data<Wrong<Fault::kWritesPast>>, gr::Data<Wrong<Fault::kSeededValidation>>,
-                gr::Data<Wrong<Fault::kLossyText>>)
+                gr::Data<Wrong<Fault::kWritesPast>>, gr::Data<Wrong<Fault::kLossyText>>)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every bundled plugin passes the conformance kit: what is asked of others is kept here.
+// Every bundled plugin and every template of the SDK passes the conformance kit: what is asked of
+// others is kept here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -53,29 +55,38 @@ std::vector<std::string> options_of(const std::string& library) {
 class Bundled : public testing::TestWithParam<std::string> {};
 
 TEST_P(Bundled, PassesTheKit) {
-  std::vector<std::string> arguments = {std::string(GRADRACK_PLUGIN_DIR) + "/" + GetParam()};
-  for (const std::string& word : options_of(GetParam())) arguments.push_back(word);
+  std::vector<std::string> arguments = {GetParam()};
+  const std::string name = std::filesystem::path(GetParam()).filename();
+  for (const std::string& word : options_of(name)) arguments.push_back(word);
   const KitRun run = run_kit(arguments);
   EXPECT_EQ(run.exit_code, 0) << run.output << run.errors;
 }
 
-std::vector<std::string> libraries() {
-  std::vector<std::string> names;
+std::vector<std::string> libraries_in(const std::string& folder) {
+  std::vector<std::string> paths;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(GRADRACK_PLUGIN_DIR, error)) {
-    if (entry.path().extension() == ".so") names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".so") paths.push_back(entry.path().string());
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  return std::filesystem::path(info.param).stem().string();
+  std::string name = std::filesystem::path(info.param).stem().string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kit, Bundled, testing::ValuesIn(libraries()), test_name);
+INSTANTIATE_TEST_SUITE_P(Kit, Bundled, testing::ValuesIn(libraries_in(GRADRACK_PLUGIN_DIR)),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(KitTemplates, Bundled,
+                         testing::ValuesIn(libraries_in(GRADRACK_TEMPLATE_DIR)), test_name);
 
-TEST(BundledPlugins, AreThere) { EXPECT_GE(libraries().size(), 10u); }
+TEST(BundledPlugins, AreThere) {
+  EXPECT_GE(libraries_in(GRADRACK_PLUGIN_DIR).size(), 10u);
+  EXPECT_EQ(libraries_in(GRADRACK_TEMPLATE_DIR).size(), 9u);
+}
 
 }  // namespace
 }  // namespace gradrack::test

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "core/base/text.hpp"
@@ -52,35 +53,48 @@ Outcome probe_case(Context& context) {
   return outcome_of(first);  // GR_UNSUPPORTED never comes here: the case does not apply then
 }
 
+/// What a process holds: taken before and after some lives of a factory.
+struct Holdings {
+  size_t files = open_files();
+  std::vector<ThreadName> threads = threads_alive();
+  int64_t heap = heap_bytes();
+  int64_t resident = resident_bytes();
+};
+
+// What `lives` instances, made and destroyed since `before`, leave behind, or "".
+std::string left_since(const Holdings& before, int lives) {
+  const int64_t heap_growth = heap_bytes() - before.heap;
+  const int64_t growth = resident_bytes() - before.resident;
+  const std::vector<ThreadName> more = threads_since(before.threads);
+  if (!more.empty()) return "instances that were destroyed left " + thread_list(more);
+  if (open_files() > before.files) return "instances that were destroyed left files open";
+  // Less than a small block an instance may be the allocator's own.
+  if (heap_growth > 32 * lives) {
+    return fmt::format("{} instances made and destroyed leave {} bytes on the heap", lives,
+                       heap_growth);
+  }
+  if (growth <= 64 * 1024 * 1024) return "";
+  return fmt::format("{} instances made and destroyed leave {} more in memory", lives,
+                     human_bytes(growth));
+}
+
+// Without Instance, which keeps what it checks in debug builds.
 Outcome create_destroy(Context& context) {
-  return with_table(context.target().kind, [&]<typename T>(std::type_identity<T>) -> Outcome {
+  CONFORM_ASSIGN(const Factory* factory, context.factory());
+  CONFORM_ASSIGN(const OptionValues options, context.options());
+  return with_table(factory->kind, [&]<typename T>(std::type_identity<T>) -> Outcome {
     constexpr int kWarm = 10, kAll = 100;
-    size_t files = 0;
-    int64_t heap = 0, resident = 0;
-    std::vector<ThreadName> threads;
+    std::optional<Holdings> before;
     for (int k = 0; k < kAll; ++k) {
-      if (k == kWarm) {
-        files = open_files();
-        threads = threads_alive();
-        heap = heap_bytes();
-        resident = resident_bytes();
-      }
-      CONFORM_ASSIGN(const Instance<T> instance, context.make<T>());
+      if (k == kWarm) before.emplace();
+      RawTable table(sizeof(T));
+      CONFORM_TRY(call_plugin("create", nullptr, [&](gr_error_t* err) {
+        return factory->create(factory->host, &options.abi(), table.data(), err);
+      }));
+      table.set_made();
     }
-    const int64_t heap_growth = heap_bytes() - heap, growth = resident_bytes() - resident;
-    const std::vector<ThreadName> more = threads_since(threads);
-    if (!more.empty()) return fail("instances that were destroyed left " + thread_list(more));
-    if (open_files() > files) return fail("instances that were destroyed left files open");
-    // Less than a small block an instance may be the allocator's own.
-    if (heap_growth > 32 * (kAll - kWarm)) {
-      return fail(fmt::format("{} instances made and destroyed leave {} bytes on the heap",
-                              kAll - kWarm, heap_growth));
-    }
-    if (growth > 64 * 1024 * 1024) {
-      return fail(fmt::format("{} instances made and destroyed leave {} more in memory",
-                              kAll - kWarm, human_bytes(growth)));
-    }
-    return pass();
+    const std::string left = left_since(*before, kAll - kWarm);
+    return left.empty() ? pass() : fail(left);
   });
 }
 
@@ -134,16 +148,18 @@ Outcome thread_roles(Context& context) {
     const std::lock_guard lock(mutex);
     broken.push_back((violation.by_plugin ? "plugin: " : "kit: ") + violation.message);
   };
-  CONFORM_ASSIGN(const Factory* original, context.factory());
-  Factory factory = *original;
-  factory.host = checked(context.host().get(), sink);
-  CONFORM_ASSIGN(OptionValues options, context.options());
+  CONFORM_ASSIGN(const Factory* factory, context.factory());
+  CONFORM_ASSIGN(const OptionValues options, context.options());
+  const gr_host_t* host = checked(context.host().get(), sink);
   const Outcome outcome =
-      with_table(factory.kind, [&]<typename T>(std::type_identity<T>) -> Outcome {
-        CONFORM_ASSIGN(const Instance<T> instance,
-                       Instance<T>::create(factory, std::move(options)));
-        T plain = instance.table();
-        plain.destroy = [](void*) {};  // the instance ends itself
+      with_table(factory->kind, [&]<typename T>(std::type_identity<T>) -> Outcome {
+        RawTable raw(sizeof(T));
+        CONFORM_TRY(call_plugin("create", nullptr, [&](gr_error_t* err) {
+          return factory->create(host, &options.abi(), raw.data(), err);
+        }));
+        raw.set_made();
+        T plain = *static_cast<const T*>(raw.data());
+        plain.destroy = [](void*) {};  // raw ends it
         const T* table = checked(&plain, sink);
         return outcome_of(use_instance(context, *table, nullptr).status());
       });

@@ -187,6 +187,18 @@ void add_windows(std::vector<Case>& cases) {
   }
 }
 
+/// What must fail: an index out of range, a division of integers by zero.
+std::vector<Case> failing_cases() {
+  Tensor indices = below({2, 3}, 9), divisor = below({5}, 9);
+  indices.values[4] = -10;
+  for (double& v : divisor.values) v += 1;
+  divisor.values[3] = 0;
+  return {{"Gather", {reals({9, 4}), indices}, {out({2, 3, 4})}, {number("axis", 0)}},
+          {"gradrack.GatherGrad", {reals({2, 3, 4}), indices, known({9, 4})}, {out({9, 4})},
+           {number("axis", 0)}},
+          {"Div", {below({4, 5}, 100), divisor}, {out({4, 5}, GR_INT64)}, {}}};
+}
+
 /// Largest |got - want| over the largest |want|, and at least absolutely.
 double distance(const rig::Answer& got, const rig::Answer& want) {
   double worst = 0;
@@ -232,6 +244,13 @@ int main(int argc, char** argv) {
     if (!(d <= allowed)) ++bad;
     std::printf("%-28s %-9.2g %s %s\n", c.op.c_str(), d, d <= allowed ? "ok" : "BAD",
                 ran ? "" : (got.message + want.message).c_str());
+  }
+  for (const Case& c : failing_cases()) {
+    const rig::Answer got = mine.run(c), want = reference.run(c);
+    const bool same = got.status != GR_OK && got.status == want.status &&
+                      got.message == want.message;
+    if (!same) ++bad;
+    std::printf("%-28s %s error: %s\n", c.op.c_str(), same ? "same" : "BAD", got.message.c_str());
   }
   std::printf("%zu cases, %d bad\n", cases.size(), bad);
   return bad == 0 ? 0 : 1;

@@ -4,19 +4,20 @@
 // Memory is cl_mem objects, of which the host names parts (GR_MEMORY_HANDLE): a tensor's `data` is
 // the cl_mem, byte_offset its place. Streams are in-order queues, events are markers in them.
 // Invariant: nothing is compiled and nothing allocated by us once a plan is made.
+#include "gradrack/backend.hpp"
+
 #include <clblast_c.h>
 
 #include <cstring>
 
-#include "gradrack/backend.hpp"
 #include "operators.hpp"
 
 namespace opencl_backend {
 namespace {
 
 constexpr gr_option_t kOpenClOptions[] = {
-    GR_OPT_STRING("platform", "\"\"", "part of the platform's name; empty: any"),
-    GR_OPT_STRING("device", "\"\"", "number on its platform or part of its name; empty: the first"),
+    GR_OPT_STRING("platform", "any", "part of the platform's name; any: the first that fits"),
+    GR_OPT_STRING("device", "any", "number on its platform, or part of its name; any: the first"),
     GR_OPT_INT("streams", "4", 1, 64, "most command queues at once"),
 };
 
@@ -49,8 +50,8 @@ class OpenClBackend {
   static void probe(const gr_host_t&) { require_any_device(); }
 
   explicit OpenClBackend(const gr::Options& options)
-      : device_(Device::open(options.get<std::string>("platform"),
-                             options.get<std::string>("device"))),
+      : device_(
+            Device::open(options.get<std::string>("platform"), options.get<std::string>("device"))),
         streams_(static_cast<uint32_t>(options.get<int64_t>("streams"))),
         programs_(device_),
         operators_(all_operators()) {
@@ -82,10 +83,10 @@ class OpenClBackend {
     check_cl(code, "clCreateBuffer");
     // A driver may put off taking memory until it is used; out of memory should come out here.
     const cl_mem raw = memory.get();
-    check_cl(clEnqueueMigrateMemObjects(device_.service.get(), 1, &raw,
-                                        CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr,
-                                        nullptr),
-             "clEnqueueMigrateMemObjects");
+    check_cl(
+        clEnqueueMigrateMemObjects(device_.service.get(), 1, &raw,
+                                   CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr),
+        "clEnqueueMigrateMemObjects");
     check_cl(clFinish(device_.service.get()), "clFinish");
     return memory.detach();
   }
@@ -131,15 +132,15 @@ class OpenClBackend {
     if (settled != GR_OK || s.failed()) return settled;
     // Neither waits: host memory stays valid until the stream has passed.
     if (from_host) {
-      return fail_cl(clEnqueueWriteBuffer(s.queue(), static_cast<cl_mem>(to.data), CL_FALSE,
-                                          to.byte_offset, bytes, host_bytes(from), 0, nullptr,
-                                          nullptr),
-                     "clEnqueueWriteBuffer", err);
+      return fail_cl(
+          clEnqueueWriteBuffer(s.queue(), static_cast<cl_mem>(to.data), CL_FALSE, to.byte_offset,
+                               bytes, host_bytes(from), 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer", err);
     }
-    return fail_cl(clEnqueueReadBuffer(s.queue(), static_cast<cl_mem>(from.data), CL_FALSE,
-                                       from.byte_offset, bytes, host_bytes(to), 0, nullptr,
-                                       nullptr),
-                   "clEnqueueReadBuffer", err);
+    return fail_cl(
+        clEnqueueReadBuffer(s.queue(), static_cast<cl_mem>(from.data), CL_FALSE, from.byte_offset,
+                            bytes, host_bytes(to), 0, nullptr, nullptr),
+        "clEnqueueReadBuffer", err);
   }
 
   int32_t synchronize(Stream& stream, gr_error_t* err) noexcept {
@@ -186,9 +187,9 @@ class OpenClBackend {
     code |= clSetKernelArg(kernel, 5, sizeof n, &n);
     if (code != CL_SUCCESS) return fail_cl(code, "clSetKernelArg", err);
     const size_t group = device_.group, global = (bytes + group - 1) / group * group;
-    return fail_cl(clEnqueueNDRangeKernel(s.queue(), kernel, 1, nullptr, &global, &group, 0,
-                                          nullptr, nullptr),
-                   "clEnqueueNDRangeKernel", err);
+    return fail_cl(
+        clEnqueueNDRangeKernel(s.queue(), kernel, 1, nullptr, &global, &group, 0, nullptr, nullptr),
+        "clEnqueueNDRangeKernel", err);
   }
 
   Device device_;

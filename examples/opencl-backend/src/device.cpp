@@ -59,13 +59,14 @@ std::vector<Candidate> all_devices() {
 }
 
 bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 bool fits(const Candidate& c, const std::string& platform, const std::string& device) {
-  if (c.platform_name.find(platform) == std::string::npos) return false;
+  const std::string any = "any";
+  if (platform != any && c.platform_name.find(platform) == std::string::npos) return false;
+  if (device == any) return true;
   if (is_number(device)) return std::to_string(c.index) == device;
   return c.device_name.find(device) != std::string::npos;
 }

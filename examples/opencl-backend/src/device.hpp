@@ -25,8 +25,9 @@ struct Device {
   int64_t largest_allocation = 0;
   size_t group = 0;  // work-items of one group
 
-  /// The device whose platform's name contains `platform` ("" any) and that is number `device`, or
-  /// whose name contains it ("" the first). GR_UNSUPPORTED with what there is, otherwise. [main]
+  /// The device whose platform's name contains `platform` ("any") and that is number `device`, or
+  /// whose name contains it ("any": the first). GR_UNSUPPORTED with what there is, otherwise.
+  /// [main]
   static Device open(const std::string& platform, const std::string& device);
 };
 

@@ -103,8 +103,7 @@ RangeStep& Builder::range(const std::string& source, const char* name) {
   check_cl(clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_WORK_GROUP_SIZE,
                                     sizeof most, &most, nullptr),
            "clGetKernelWorkGroupInfo");
-  auto step =
-      std::make_unique<RangeStep>(std::move(kernel), std::min(most, device_.group), wide_);
+  auto step = std::make_unique<RangeStep>(std::move(kernel), std::min(most, device_.group), wide_);
   RangeStep& made = *step;
   add(std::move(step));
   return made;

@@ -135,8 +135,8 @@ class ProductStep final : public Step {
     if (temp_ && parent == parent_ && origin == origin_) return GR_OK;
     const cl_buffer_region region = {origin, temp_bytes_};
     cl_int code = CL_SUCCESS;
-    temp_.reset(clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                  &code));
+    temp_.reset(
+        clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
     parent_ = parent;
     origin_ = origin;
     return fail_cl(code, "clCreateSubBuffer", err);
@@ -228,8 +228,8 @@ void warm_up(const Device& device, const Product& p, bool wide, size_t temp) {
   const MemoryHandle y = scratch(device, extent(p.stride_y, p.m * p.n));
   const MemoryHandle t = temp > 0 ? scratch(device, temp) : MemoryHandle();
   gr_error_t err = {};
-  const CLBlastStatusCode code = multiply(p, {a.get(), 0}, {b.get(), 0}, {y.get(), 0}, wide,
-                                          device.service.get(), t.get());
+  const CLBlastStatusCode code =
+      multiply(p, {a.get(), 0}, {b.get(), 0}, {y.get(), 0}, wide, device.service.get(), t.get());
   gr::check(fail_blast(code, &err), err);
   check_cl(clFinish(device.service.get()), "clFinish");
 }
@@ -246,12 +246,12 @@ void build_matmul(Builder& builder) {
   const Dims batch(y.begin(), y.end() - 2);
   Dims strides = dense_strides(batch);
   for (int64_t& stride : strides) stride *= y[y.size() - 2] * y.back();
-  const Space space(batch, {{batch_strides(a, batch), 0}, {batch_strides(b, batch), 0},
-                            {strides, 0}});
+  const Space space(batch,
+                    {{batch_strides(a, batch), 0}, {batch_strides(b, batch), 0}, {strides, 0}});
   const auto starts = take_batch(space, &p);
   merge_rows(&p);
-  auto step = std::make_unique<ProductStep>(p, wide, builder.input(0), builder.input(1),
-                                            builder.output(0));
+  auto step =
+      std::make_unique<ProductStep>(p, wide, builder.input(0), builder.input(1), builder.output(0));
   for (const auto& start : starts) step->start_at(start);
   const size_t temp = temp_bytes(p, wide, builder.device().service.get());
   if (temp > 0) step->use_temp(builder.workspace(static_cast<int64_t>(temp)), temp);

@@ -54,7 +54,8 @@ Cut cut_axis(int64_t start, int64_t end, int64_t step, int64_t size) {
   return {first, step, size == 0 ? 0 : std::max<int64_t>(0, (length + stride - 1) / stride)};
 }
 
-/// The elements of a tensor of shape `whole` that a slice takes; its bounds are inputs from `first`.
+/// The elements of a tensor of shape `whole` that a slice takes; its bounds are inputs from
+/// `first`.
 Layout cut_layout(const Builder& b, uint32_t first, const Dims& whole, const Dims& taken) {
   std::vector<int64_t> starts, ends, axes, steps;
   (void)b.node().known_ints(first, &starts);

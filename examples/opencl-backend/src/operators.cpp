@@ -100,9 +100,10 @@ void add_map(Builder& b, const Dims& dims, const std::vector<Operand>& inputs, c
     reads += "  const " + type + " x" + at + " = AT(const " + type + ", x" + at + ")[S_AT" +
              std::to_string(k + 1) + "];\n";
   }
-  source += ", const IDX n S_PARAMS) {\n  const IDX i = get_global_id(0);\n"
-            "  if (i >= n || STOPPED) return;\n  S_INDEX(i)\n" +
-            reads + "  AT(T, y)[S_AT0] = " + expression + ";\n}\n";
+  source +=
+      ", const IDX n S_PARAMS) {\n  const IDX i = get_global_id(0);\n"
+      "  if (i >= n || STOPPED) return;\n  S_INDEX(i)\n" +
+      reads + "  AT(T, y)[S_AT0] = " + expression + ";\n}\n";
   RangeStep& step = b.range(source, "map").tensor(out.port);
   for (const Operand& input : inputs) step.tensor(input.port);
   step.index(space.count()).indices(space.arguments()).items(space.count());

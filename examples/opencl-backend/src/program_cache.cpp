@@ -26,8 +26,8 @@ ProgramHandle ProgramCache::build(const std::string& source) const {
   (void)clGetProgramBuildInfo(program.get(), device_->id, CL_PROGRAM_BUILD_LOG, log.size(),
                               log.data(), nullptr);
   throw gr::Error(GR_INTERNAL, "clBuildProgram",
-                  gr::text("the device's compiler refuses a kernel (", cl_name(code), "): ",
-                           log.substr(0, log.find('\0')).substr(0, 300)));
+                  gr::text("the device's compiler refuses a kernel (", cl_name(code),
+                           "): ", log.substr(0, log.find('\0')).substr(0, 300)));
 }
 
 KernelHandle ProgramCache::kernel(const std::string& source, const char* name) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ProgramCache: OpenCL C text in, kernel objects out; each text is compiled once per instance.
 //
-// Used while kernels are prepared. A text is complete but for the prelude (kernels/prelude.cl), which
-// is put in front of it. Invariant: one text, one program. Every caller gets a kernel object of its
-// own, so that arguments set for one prepared kernel never meet those of another. [plan]
+// Used while kernels are prepared. A text is complete but for the prelude (kernels/prelude.cl),
+// which is put in front of it. Invariant: one text, one program. Every caller gets a kernel object
+// of its own, so that arguments set for one prepared kernel never meet those of another. [plan]
 #pragma once
 
 #include <map>

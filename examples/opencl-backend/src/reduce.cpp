@@ -50,10 +50,10 @@ Rule sum_rule(bool real, const std::string& wide) {
 Rule max_rule(gr_dtype_t dtype) {
   if (is_real(dtype)) return {"-INFINITY", "(isnan(a) || (a) >= (b) ? (a) : (b))"};
   const bool byte = dtype == GR_UINT8 || dtype == GR_BOOL;
-  const char* least = byte                  ? "0"
-                      : dtype == GR_INT8    ? "-128"
-                      : dtype == GR_INT32   ? "(-2147483647 - 1)"
-                                            : "LONG_MIN";
+  const char* least = byte                ? "0"
+                      : dtype == GR_INT8  ? "-128"
+                      : dtype == GR_INT32 ? "(-2147483647 - 1)"
+                                          : "LONG_MIN";
   return {least, "max(a, b)"};
 }
 
@@ -69,8 +69,8 @@ void add_pass(Builder& b, const Reduction& r, int64_t parts, const Port& x, cons
   std::string source = define_type("T", types.to) + define_type("F", types.from) +
                        define_type("ACC", types.accumulator) + "#define START (ACC)" + rule.start +
                        "\n#define JOIN(a, b) " + rule.join + "\n" +
-                       (rule.carry ? "#define CARRY\n" : "") + r.kept.text("K") +
-                       r.gone.text("R") + kernel_text("reduce");
+                       (rule.carry ? "#define CARRY\n" : "") + r.kept.text("K") + r.gone.text("R") +
+                       kernel_text("reduce");
   b.range(source, "reduce")
       .tensor(y)
       .tensor(x)

@@ -96,8 +96,8 @@ std::string Space::text(const std::string& prefix) const {
       params += ", const IDX " + stride_name(prefix, t, k);
       sum += " * " + stride_name(prefix, t, k);
     }
-    places += "#define " + prefix + "_AT" + std::to_string(t) + " (" +
-              (sum.empty() ? "0" : sum) + ")\n";
+    places +=
+        "#define " + prefix + "_AT" + std::to_string(t) + " (" + (sum.empty() ? "0" : sum) + ")\n";
   }
   return params + "\n" + index + places + next + "\n";
 }

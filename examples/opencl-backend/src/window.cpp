@@ -162,9 +162,9 @@ void build_dropout(Builder& b) {
   const std::string wide = wide_name(dtype, b.device());
   const double ratio = node.get_float("ratio");
   const bool has_mask = node.has_output(1);
-  RangeStep& step = b.range(define_type("T", type_name(dtype)) + define_type("ACC", wide) +
-                                kernel_text("dropout"),
-                            "dropout");
+  RangeStep& step = b.range(
+      define_type("T", type_name(dtype)) + define_type("ACC", wide) + kernel_text("dropout"),
+      "dropout");
   step.tensor(b.output(0)).tensor(b.input(0)).tensor(b.input(1));
   step.tensor(has_mask ? b.output(1) : b.output(0)).index(count).index((count + 3) / 4);
   step.scalar(static_cast<cl_uint>(node.get_int("stream")));

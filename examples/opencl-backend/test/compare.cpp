@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare MINE.so REFERENCE.so: one node after the other on both, and the largest difference of each.
+// compare MINE.so REFERENCE.so: one node after the other on both, and the largest difference of
+// each.
 //
-// What is done on the first days of a backend: a table of cases, a line for each, exit 1 when one is
-// beyond its tolerance. gradrack-conform does it thoroughly later. GRADRACK_SEED repeats a run.
+// What is done on the first days of a backend: a table of cases, a line for each, exit 1 when one
+// is beyond its tolerance. gradrack-conform does it thoroughly later. GRADRACK_SEED repeats a run.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -61,7 +62,8 @@ Attr list(const char* name, Dims ints) { return {name, 0, 0, "", std::move(ints)
 
 void add_elementwise(std::vector<Case>& cases) {
   for (const gr_dtype_t dtype : {GR_FLOAT32, GR_FLOAT64}) {
-    for (const char* op : {"Neg", "Abs", "Sign", "Relu", "Exp", "Erf", "Tanh", "Floor", "Sigmoid"}) {
+    for (const char* op :
+         {"Neg", "Abs", "Sign", "Relu", "Exp", "Erf", "Tanh", "Floor", "Sigmoid"}) {
       cases.push_back({op, {reals({3, 257}, dtype)}, {out({3, 257}, dtype)}, {}});
     }
     for (const char* op : {"Sqrt", "Log"}) {
@@ -89,8 +91,8 @@ void add_elementwise(std::vector<Case>& cases) {
                      {}});
   }
   for (const char* op : {"And", "Or", "Xor"}) {
-    cases.push_back({op, {below({33}, 2, GR_BOOL), below({33}, 2, GR_BOOL)}, {out({33}, GR_BOOL)},
-                     {}});
+    cases.push_back(
+        {op, {below({33}, 2, GR_BOOL), below({33}, 2, GR_BOOL)}, {out({33}, GR_BOOL)}, {}});
   }
   for (const char* op : {"Add", "Sub", "Mul", "Max", "Div"}) {
     Tensor divisor = below({5}, 9);
@@ -100,8 +102,8 @@ void add_elementwise(std::vector<Case>& cases) {
 }
 
 void add_moves(std::vector<Case>& cases) {
-  cases.push_back({"Transpose", {reals({2, 3, 5, 7})}, {out({2, 5, 3, 7})},
-                   {list("perm", {0, 2, 1, 3})}});
+  cases.push_back(
+      {"Transpose", {reals({2, 3, 5, 7})}, {out({2, 5, 3, 7})}, {list("perm", {0, 2, 1, 3})}});
   cases.push_back({"Transpose", {reals({33, 65})}, {out({65, 33})}, {list("perm", {1, 0})}});
   cases.push_back({"Expand", {reals({3, 1}), known({2, 3, 4})}, {out({2, 3, 4})}, {}});
   cases.push_back({"gradrack.Copy", {reals({3, 5})}, {out({3, 5})}, {}});
@@ -109,28 +111,34 @@ void add_moves(std::vector<Case>& cases) {
                    {reals({6, 10}), known({4, 1}), known({-100, 9}), known({0, 1}), known({-2, 3})},
                    {out({3, 3})},
                    {}});
-  cases.push_back({"gradrack.SliceGrad",
-                   {reals({2, 3}), known({6, 10}), known({1, 1}), known({5, 9}), known({0, 1}),
-                    known({2, 3})},
-                   {out({6, 10})},
-                   {}});
+  cases.push_back(
+      {"gradrack.SliceGrad",
+       {reals({2, 3}), known({6, 10}), known({1, 1}), known({5, 9}), known({0, 1}), known({2, 3})},
+       {out({6, 10})},
+       {}});
   cases.push_back({"Pad", {reals({2, 3}), known({1, 0, 2, 3})}, {out({5, 6})}, {}});
-  cases.push_back({"Concat", {reals({2, 3, 4}), reals({2, 5, 4})}, {out({2, 8, 4})},
-                   {number("axis", 1)}});
+  cases.push_back(
+      {"Concat", {reals({2, 3, 4}), reals({2, 5, 4})}, {out({2, 8, 4})}, {number("axis", 1)}});
   cases.push_back({"Trilu", {reals({2, 5, 7})}, {out({2, 5, 7})}, {number("upper", 0)}});
   cases.push_back({"gradrack.CausalMask", {reals({2, 5, 7})}, {out({2, 5, 7})}, {}});
-  cases.push_back({"Gather", {reals({9, 4}), below({2, 3}, 9)}, {out({2, 3, 4})},
+  cases.push_back(
+      {"Gather", {reals({9, 4}), below({2, 3}, 9)}, {out({2, 3, 4})}, {number("axis", 0)}});
+  cases.push_back({"gradrack.GatherGrad",
+                   {reals({20, 4}), below({20}, 9), known({9, 4})},
+                   {out({9, 4})},
                    {number("axis", 0)}});
-  cases.push_back({"gradrack.GatherGrad", {reals({20, 4}), below({20}, 9), known({9, 4})},
-                   {out({9, 4})}, {number("axis", 0)}});
-  cases.push_back({"GatherElements", {reals({5, 6}), below({5, 2}, 6)}, {out({5, 2})},
-                   {number("axis", 1)}});
+  cases.push_back(
+      {"GatherElements", {reals({5, 6}), below({5, 2}, 6)}, {out({5, 2})}, {number("axis", 1)}});
   for (const char* how : {"none", "add"}) {
-    cases.push_back({"ScatterElements", {reals({5, 6}), below({4, 6}, 5), reals({4, 6})},
-                     {out({5, 6})}, {number("axis", 0), word("reduction", how)}});
+    cases.push_back({"ScatterElements",
+                     {reals({5, 6}), below({4, 6}, 5), reals({4, 6})},
+                     {out({5, 6})},
+                     {number("axis", 0), word("reduction", how)}});
   }
-  cases.push_back({"gradrack.Dropout", {reals({4, 33}), {GR_INT64, {3}, {1234567, 5, 1}, false}},
-                   {out({4, 33}), out({4, 33}, GR_BOOL)}, {real("ratio", 0.3), number("stream", 7)}});
+  cases.push_back({"gradrack.Dropout",
+                   {reals({4, 33}), {GR_INT64, {3}, {1234567, 5, 1}, false}},
+                   {out({4, 33}), out({4, 33}, GR_BOOL)},
+                   {real("ratio", 0.3), number("stream", 7)}});
 }
 
 void add_reductions(std::vector<Case>& cases) {
@@ -138,12 +146,16 @@ void add_reductions(std::vector<Case>& cases) {
     cases.push_back({op, {reals({3, 4, 5}), known({0, 2})}, {out({4})}, {number("keepdims", 0)}});
     cases.push_back({op, {reals({100, 1000}), known({0, 1})}, {out({})}, {number("keepdims", 0)}});
     cases.push_back({op, {reals({3, 0}), known({1})}, {out({3})}, {number("keepdims", 0)}});
-    cases.push_back({op, {reals({2, 3000, 5}, GR_FLOAT64), known({1})}, {out({2, 5}, GR_FLOAT64)},
+    cases.push_back({op,
+                     {reals({2, 3000, 5}, GR_FLOAT64), known({1})},
+                     {out({2, 5}, GR_FLOAT64)},
                      {number("keepdims", 0)}});
-    cases.push_back({op, {below({7, 9}, 50), known({1})}, {out({7}, GR_INT64)},
-                     {number("keepdims", 0)}});
+    cases.push_back(
+        {op, {below({7, 9}, 50), known({1})}, {out({7}, GR_INT64)}, {number("keepdims", 0)}});
   }
-  cases.push_back({"ArgMax", {below({6, 9, 2}, 5, GR_INT32)}, {out({6, 2}, GR_INT64)},
+  cases.push_back({"ArgMax",
+                   {below({6, 9, 2}, 5, GR_INT32)},
+                   {out({6, 2}, GR_INT64)},
                    {number("axis", 1), number("keepdims", 0)}});
 }
 
@@ -153,17 +165,23 @@ void add_products(std::vector<Case>& cases) {
       for (int64_t tb : {0, 1}) {
         const Dims a = ta ? Dims{2, 17, 33} : Dims{2, 33, 17};
         const Dims b = tb ? Dims{9, 17} : Dims{17, 9};
-        cases.push_back({"gradrack.FusedMatMul", {reals(a, t), reals(b, t)}, {out({2, 33, 9}, t)},
+        cases.push_back({"gradrack.FusedMatMul",
+                         {reals(a, t), reals(b, t)},
+                         {out({2, 33, 9}, t)},
                          {number("transA", ta), number("transB", tb), real("alpha", 0.5)}});
       }
     }
   }
-  cases.push_back({"gradrack.FusedMatMul", {reals({600, 500}), reals({500, 700})},
-                   {out({600, 700})}, {real("alpha", 1)}});
-  cases.push_back({"gradrack.FusedMatMul", {reals({3, 1, 20, 8}), reals({4, 8, 5})},
-                   {out({3, 4, 20, 5})}, {real("alpha", 1)}});
-  cases.push_back({"gradrack.FusedMatMul", {reals({4, 0}), reals({0, 5})}, {out({4, 5})},
+  cases.push_back({"gradrack.FusedMatMul",
+                   {reals({600, 500}), reals({500, 700})},
+                   {out({600, 700})},
                    {real("alpha", 1)}});
+  cases.push_back({"gradrack.FusedMatMul",
+                   {reals({3, 1, 20, 8}), reals({4, 8, 5})},
+                   {out({3, 4, 20, 5})},
+                   {real("alpha", 1)}});
+  cases.push_back(
+      {"gradrack.FusedMatMul", {reals({4, 0}), reals({0, 5})}, {out({4, 5})}, {real("alpha", 1)}});
 }
 
 void add_windows(std::vector<Case>& cases) {
@@ -182,8 +200,8 @@ void add_windows(std::vector<Case>& cases) {
     cases.push_back({"MaxPool", {x}, {out(pooled)}, pool});
     cases.push_back({"gradrack.MaxPoolGrad", {reals(pooled), x}, {out(x.dims)}, pool});
     cases.push_back({"AveragePool", {x}, {out(pooled)}, pool});
-    cases.push_back({"gradrack.AveragePoolGrad", {reals(pooled), known({2, 4, 9, 8})},
-                     {out(x.dims)}, pool});
+    cases.push_back(
+        {"gradrack.AveragePoolGrad", {reals(pooled), known({2, 4, 9, 8})}, {out(x.dims)}, pool});
   }
 }
 
@@ -194,7 +212,9 @@ std::vector<Case> failing_cases() {
   for (double& v : divisor.values) v += 1;
   divisor.values[3] = 0;
   return {{"Gather", {reals({9, 4}), indices}, {out({2, 3, 4})}, {number("axis", 0)}},
-          {"gradrack.GatherGrad", {reals({2, 3, 4}), indices, known({9, 4})}, {out({9, 4})},
+          {"gradrack.GatherGrad",
+           {reals({2, 3, 4}), indices, known({9, 4})},
+           {out({9, 4})},
            {number("axis", 0)}},
           {"Div", {below({4, 5}, 100), divisor}, {out({4, 5}, GR_INT64)}, {}}};
 }
@@ -247,8 +267,8 @@ int main(int argc, char** argv) {
   }
   for (const Case& c : failing_cases()) {
     const rig::Answer got = mine.run(c), want = reference.run(c);
-    const bool same = got.status != GR_OK && got.status == want.status &&
-                      got.message == want.message;
+    const bool same =
+        got.status != GR_OK && got.status == want.status && got.message == want.message;
     if (!same) ++bad;
     std::printf("%-28s %s error: %s\n", c.op.c_str(), same ? "same" : "BAD", got.message.c_str());
   }

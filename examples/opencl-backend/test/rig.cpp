@@ -33,7 +33,7 @@ struct Defaults {
       value.name = option.name;
       value.type = option.type;
       value.is_default = 1;
-      const char* text = std::strcmp(option.default_text, "\"\"") == 0 ? "" : option.default_text;
+      const char* text = option.default_text;
       value.s = text;
       value.f = std::atof(text);
       value.i = std::strcmp(text, "true") == 0 ? 1 : std::atoll(text);
@@ -73,8 +73,13 @@ class Twin {
     host_.assign(static_cast<size_t>(bytes) + 8, 0x7f);
     for (size_t k = 0; k < from.values.size(); ++k) store(host_.data(), k, dtype_, from.values[k]);
     (void)table.allocate(table.self, bytes + 2 * info.alignment, &memory_, nullptr);
-    host = {host_.data(), {kDLCPU, 0}, static_cast<int32_t>(shape_.size()), gr_dl_dtype(dtype_),
-            shape_.data(), strides_.data(), 0};
+    host = {host_.data(),
+            {kDLCPU, 0},
+            static_cast<int32_t>(shape_.size()),
+            gr_dl_dtype(dtype_),
+            shape_.data(),
+            strides_.data(),
+            0};
     device = host;
     device.device = {static_cast<DLDeviceType>(info.device_type), info.device_id};
     device.data = memory_;
@@ -96,8 +101,8 @@ class Twin {
     return out;
   }
   gr_value_type_t type(gr_value_t id, bool known) const {
-    return {id, dtype_, static_cast<uint32_t>(shape_.size()), 0, shape_.data(),
-            known ? host_.data() : nullptr};
+    return {id, dtype_,        static_cast<uint32_t>(shape_.size()),
+            0,  shape_.data(), known ? host_.data() : nullptr};
   }
   DLTensor host, device;
 

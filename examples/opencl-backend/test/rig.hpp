@@ -2,8 +2,8 @@
 // A small stand-in for the host: loads a backend library and runs one node on it.
 //
 // For bringing up a device before gradrack-conform: it knows the C table alone. Two backends are
-// driven alike, so that `reference` of the installed Gradrack says what is right. Invariant: nothing
-// of the backend's own code is used.
+// driven alike, so that `reference` of the installed Gradrack says what is right. Invariant:
+// nothing of the backend's own code is used.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/list_commands.hpp"
 #include "core/cli/new_plugin.hpp"
+#include "core/cli/plugin_files.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
 #include "sdk/checked/thread_role.hpp"
@@ -32,6 +35,9 @@ struct Arguments {
   SampleRequest sample;
   std::string plugin_name;
   NewPluginRequest new_plugin;
+  bool load_all = false;
+  std::string manifest_output;
+  std::string lock_file;
   bool markdown = false;
   std::function<Status()> command;  ///< of the sub-command given
 };
@@ -42,11 +48,53 @@ Status with_session(const Arguments& arguments, const std::function<Status(Sessi
 }
 
 Status with_registry(const Arguments& arguments,
-                     const std::function<Status(PluginRegistry&, EventSink&)>& run) {
+                     const std::function<Status(PluginRegistry&, EventSink&)>& run,
+                     std::optional<LockFile> lock = std::nullopt) {
   EventSink events;
   events.add(log_event);
-  PluginRegistry registry(search_folders(arguments.session.plugin_path, {}, events), events);
+  LoadPolicy policy;
+  policy.allow_writable = arguments.session.allow_writable_plugins;
+  policy.lock = std::move(lock);
+  PluginRegistry registry(search_folders(arguments.session.plugin_path, {}, events), events,
+                          std::move(policy));
   return run(registry, events);
+}
+
+constexpr const char* kLockName = "plugins.lock";
+
+Status run_lock(Arguments& arguments) {
+  if (arguments.session.config_path.empty()) {
+    const std::string file = arguments.lock_file.empty() ? kLockName : arguments.lock_file;
+    return with_registry(arguments, [&file](PluginRegistry& registry, EventSink&) {
+      return write_lock(registry, nullptr, file);
+    });
+  }
+  arguments.session.ignore_lock = true;
+  return with_session(arguments, [&arguments](Session& session) {
+    std::string file = arguments.lock_file;
+    if (file.empty()) file = lock_path_of(session.config);
+    if (file.empty()) file = (std::filesystem::path(session.config.file).parent_path() / kLockName);
+    return write_lock(*session.plugins, &session.config, file);
+  });
+}
+
+Status run_verify(Arguments& arguments) {
+  if (arguments.session.config_path.empty()) {
+    GR_ASSIGN(LockFile lock,
+              load_lock_file(arguments.lock_file.empty() ? kLockName : arguments.lock_file));
+    return with_registry(
+        arguments, [](PluginRegistry& registry, EventSink&) { return verify_lock(registry); },
+        std::move(lock));
+  }
+  if (!arguments.lock_file.empty()) {
+    arguments.session.sets.push_back("plugins.lock=" + yaml_quoted(arguments.lock_file));
+  }
+  return with_session(arguments, [](Session& session) {
+    if (session.plugins->policy().lock) return verify_lock(*session.plugins);
+    return not_found("there is no plugins.lock beside " + session.config.file +
+                     ": `gradrack plugins lock " + session.config.file + "` writes one")
+        .in_area(Area::kConfig);
+  });
 }
 
 Status run_validate(Session& session) {
@@ -123,15 +171,41 @@ void add_new_command(CLI::App& plugins, Arguments& arguments) {
   sub->footer([] { return "Kinds and their languages:\n" + template_table(); });
 }
 
+void add_lock_commands(CLI::App& plugins, Arguments& arguments) {
+  const auto add = [&](const char* name, const char* help, Status (*run)(Arguments&)) {
+    CLI::App* sub =
+        add_command(plugins, arguments, name, help, [&arguments, run] { return run(arguments); });
+    sub->add_option("config", arguments.session.config_path,
+                    "a run file: its plugins, its lock; without one: all in reach");
+    sub->add_option("--file", arguments.lock_file,
+                    "the lock; default: beside the run file, else ./plugins.lock");
+  };
+  add("lock", "write down by hash which plugin libraries may be loaded", run_lock);
+  add("verify", "compare the libraries in reach with a lock", run_verify);
+  CLI::App* manifest = add_command(
+      plugins, arguments, "manifest", "write the manifest of a plugin library", [&arguments] {
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink&) {
+          return write_manifest(arguments.plugin_name, arguments.manifest_output, registry);
+        });
+      });
+  manifest->add_option("library", arguments.plugin_name, "path of the library")->required();
+  manifest->add_option("--output", arguments.manifest_output,
+                       "file to write; default: NAME.plugin.yaml beside the library");
+}
+
 void add_list_commands(CLI::App& app, Arguments& arguments) {
   CLI::App* plugins = app.add_subcommand("plugins", "what is there to be named in a run file");
   plugins->fallthrough();
   plugins->require_subcommand(1);
-  add_command(
+  CLI::App* list = add_command(
       *plugins, arguments, "list", "every plugin found, and every library refused", [&arguments] {
-        return with_registry(
-            arguments, [](PluginRegistry& registry, EventSink&) { return list_plugins(registry); });
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink&) {
+          return list_plugins(registry, arguments.load_all);
+        });
       });
+  list->add_flag("--load", arguments.load_all,
+                 "load every library: say also what cannot work on this machine");
+  add_lock_commands(*plugins, arguments);
   CLI::App* inspect = add_command(
       *plugins, arguments, "inspect", "a plugin's options with types, defaults and ranges",
       [&arguments] {
@@ -157,6 +231,8 @@ void define_app(CLI::App& app, Arguments& arguments) {
   app.add_option("--plugin-path", arguments.session.plugin_path,
                  "folder with plugin libraries, searched first; repeatable")
       ->allow_extra_args(false);
+  app.add_flag("--allow-writable-plugins", arguments.session.allow_writable_plugins,
+               "load libraries and folders that other users can write");
   app.add_option("--log-format", arguments.log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--quiet", arguments.quiet, "warnings and errors alone");

@@ -9,8 +9,9 @@
 
 namespace gradrack {
 
-/// Every plugin found, and below them what was refused and why. [main]
-Status list_plugins(PluginRegistry& registry);
+/// Every plugin found, and below them what was refused and why. Nothing is loaded, unless `load`:
+/// then all is, and plugins that cannot work on this machine say so. [main]
+Status list_plugins(PluginRegistry& registry, bool load);
 
 /// One plugin ("adamw", "optimizer/adamw") or all of a library ("./mine.so") with its options.
 Status inspect_plugin(PluginRegistry& registry, const std::string& name);

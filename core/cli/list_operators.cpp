@@ -23,34 +23,28 @@ struct BackendColumn {
   std::unique_ptr<Device> device;
 };
 
+Status add_column(const Factory& factory, std::vector<BackendColumn>* columns) {
+  PluginChoice choice;
+  choice.name = factory.name;
+  choice.path = "backend";
+  GR_TRY(probe_plugin(factory));
+  GR_ASSIGN(OptionValues options, plugin_options(factory, choice));
+  GR_ASSIGN(auto made, Instance<gr_backend_t>::create(factory, std::move(options)));
+  GR_ASSIGN(auto device, Device::make(factory.name, &made.table()));
+  columns->push_back({std::move(made), std::move(device)});
+  return {};
+}
+
 // Every backend in reach that can be made with its default options; of the others, why not.
 std::vector<BackendColumn> make_columns(PluginRegistry& registry, EventSink& events) {
   std::vector<BackendColumn> columns;
-  for (const auto& library : registry.libraries()) {
-    for (const Factory& factory : library->factories) {
-      if (factory.kind != "backend") continue;
-      PluginChoice choice;
-      choice.name = factory.name;
-      choice.path = "backend";
-      const Status usable = probe_plugin(factory);
-      Result<OptionValues> options = plugin_options(factory, choice);
-      Status status = usable.ok() ? options.status() : usable;
-      if (status.ok()) {
-        auto made = Instance<gr_backend_t>::create(factory, std::move(*options));
-        status = made.status();
-        if (status.ok()) {
-          auto device = Device::make(factory.name, &made->table());
-          status = device.status();
-          if (status.ok()) columns.push_back({std::move(*made), std::move(*device)});
-        }
-      }
-      if (!status.ok()) {
-        events.emit({"backend_left_out",
-                     Level::kWarn,
-                     "no column for backend '" + factory.name + "': " + status.message(),
-                     {{"plugin", factory.name}, {"reason", status.message()}}});
-      }
-    }
+  for (const Factory* factory : registry.all_of("backend")) {
+    const Status status = add_column(*factory, &columns);
+    if (status.ok()) continue;
+    events.emit({"backend_left_out",
+                 Level::kWarn,
+                 "no column for backend '" + factory->name + "': " + status.message(),
+                 {{"plugin", factory->name}, {"reason", status.message()}}});
   }
   return columns;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
@@ -16,17 +15,28 @@ namespace {
 // Text of a plugin on its way to a terminal.
 std::string shown(const std::string& text) { return printable(text); }
 
-void print_factory_line(const Factory& factory) {
-  const Status usable = probe_plugin(factory);
-  fmt::print("{:<12} {:<16} {:<8} {}{}\n", factory.kind, shown(factory.name),
-             shown(factory.version), shown(factory.help),
-             usable.ok() ? "" : " [not on this machine: " + shown(usable.message()) + "]");
+// Why a plugin cannot be used here; known only of a loaded one.
+std::string remark(const Candidate& candidate, const Offer& offer) {
+  if (candidate.library() == nullptr) return "";
+  for (const Factory& factory : candidate.library()->factories) {
+    if (factory.kind != offer.kind || factory.name != offer.name) continue;
+    const Status usable = probe_plugin(factory);
+    return usable.ok() ? "" : " [not on this machine: " + shown(usable.message()) + "]";
+  }
+  return "";
+}
+
+void print_offer(const Candidate& candidate, const Offer& offer) {
+  fmt::print("{:<12} {:<16} {:<8} {}{}\n", offer.kind, shown(offer.name), shown(offer.version),
+             shown(offer.help), remark(candidate, offer));
 }
 
 void print_faults(PluginRegistry& registry) {
   for (const NameClash& clash : registry.clashes()) {
-    fmt::print("\noffered twice, so neither can be used: {} '{}'\n  {}\n  {}\n", clash.kind,
-               clash.name, clash.first_path, clash.second_path);
+    fmt::print("\n{} twice, so neither can be used: {} '{}'\n  {}\n  {}\n",
+               clash.kind.empty() ? "there" : "offered",
+               clash.kind.empty() ? "library id" : clash.kind, shown(clash.name), clash.first_path,
+               clash.second_path);
   }
   if (!registry.failures().empty()) fmt::print("\nlibraries refused:\n");
   for (const LoadFailure& failure : registry.failures()) {
@@ -50,25 +60,25 @@ void print_options(const Factory& factory) {
   }
 }
 
-Status inspect_library(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::canonical(path, error);
-  if (error) return not_found(path + ": " + error.message()).in_area(Area::kPlugin);
-  const Result<Library> library = load_library(absolute.string());
-  if (!library.ok()) return library.status().with_context(path).in_area(Area::kPlugin);
-  fmt::print("{} {} ({}), plugin ABI {}.{}\n", shown(library->id), shown(library->version),
-             library->path, GR_ABI_MAJOR, library->abi_minor);
-  for (const Factory& factory : library->factories) print_options(factory);
+Status inspect_library(PluginRegistry& registry, const std::string& path) {
+  GR_ASSIGN(const std::unique_ptr<Candidate> named, named_library(path, registry.policy()));
+  const Status status = named->load(registry.policy(), registry.events());
+  if (!status.ok()) return status.with_context(path).in_area(Area::kPlugin);
+  const Library& library = *named->library();
+  fmt::print("{} {} ({}), plugin ABI {}.{}\n", shown(library.id), shown(library.version),
+             library.path, GR_ABI_MAJOR, library.abi_minor);
+  for (const Factory& factory : library.factories) print_options(factory);
   return {};
 }
 
 }  // namespace
 
-Status list_plugins(PluginRegistry& registry) {
+Status list_plugins(PluginRegistry& registry, bool load) {
+  if (load) (void)registry.libraries();
   for (const std::string& kind : plugin_kinds()) {
-    for (const auto& library : registry.libraries()) {
-      for (const Factory& factory : library->factories) {
-        if (factory.kind == kind) print_factory_line(factory);
+    for (const auto& candidate : registry.catalogue()) {
+      for (const Offer& offer : candidate->offers()) {
+        if (offer.kind == kind) print_offer(*candidate, offer);
       }
     }
   }
@@ -81,7 +91,9 @@ Status list_plugins(PluginRegistry& registry) {
 }
 
 Status inspect_plugin(PluginRegistry& registry, const std::string& name) {
-  if (name.size() > 3 && name.compare(name.size() - 3, 3, ".so") == 0) return inspect_library(name);
+  if (name.size() > 3 && name.compare(name.size() - 3, 3, ".so") == 0) {
+    return inspect_library(registry, name);
+  }
   const size_t slash = name.find('/');
   if (slash != std::string::npos) {
     GR_ASSIGN(const Factory* factory, registry.find(name.substr(0, slash), name.substr(slash + 1)));
@@ -90,11 +102,12 @@ Status inspect_plugin(PluginRegistry& registry, const std::string& name) {
   }
   std::vector<std::string> names;
   bool found = false;
-  for (const auto& library : registry.libraries()) {
-    for (const Factory& factory : library->factories) {
-      names.push_back(factory.name);
-      if (factory.name != name) continue;
-      print_options(factory);
+  for (const auto& candidate : registry.catalogue()) {
+    for (const Offer& offer : candidate->offers()) {
+      names.push_back(offer.name);
+      if (offer.name != name) continue;
+      GR_ASSIGN(const Factory* factory, registry.find(offer.kind, offer.name));
+      print_options(*factory);
       found = true;
     }
   }

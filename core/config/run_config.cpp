@@ -86,6 +86,9 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
   GR_TRY(read_run(root, config));
   GR_ASSIGN(const OptionValues plugins, host_section(root, "plugins"));
   config->plugin_path = plugins.texts("path");
+  config->allow_writable_plugins = plugins.flag("allow_writable");
+  config->plugin_lock = plugins.text("lock");
+  config->warn_of_duplicate_runtimes = plugins.text("duplicate_runtimes") == "warn";
   GR_ASSIGN(const OptionValues checkpoint, host_section(root, "checkpoint"));
   config->checkpoint_interval = checkpoint.integer("interval");
   GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));

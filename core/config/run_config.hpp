@@ -63,6 +63,9 @@ struct RunConfig {
   YamlNode root;  ///< as resolved: merged, expanded, with --set applied
   RunSection run;
   std::vector<std::string> plugin_path;
+  bool allow_writable_plugins = false;
+  bool warn_of_duplicate_runtimes = false;  ///< else a library that brings one is refused
+  std::string plugin_lock;                  ///< plugins.lock; empty: beside `file`, if it is there
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
   Fallback fallback = Fallback::kWarn;  ///< backend.fallback
   int64_t checkpoint_interval = 0;

@@ -46,11 +46,19 @@ std::vector<SectionSchema> make_schemas() {
   std::vector<SectionSchema> all;
   all.push_back({"run", "what to run and how long", false, nullptr, run_keys()});
   all.push_back({"plugins",
-                 "where to look for plugins",
+                 "where to look for plugins, and which of them to trust",
                  false,
                  "",
                  {row("path", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
-                      "folders with plugin libraries, searched before the bundled ones")}});
+                      "folders with plugin libraries, searched before the bundled ones"),
+                  row("allow_writable", GR_OPTION_BOOL, "false", -kInf, kInf,
+                      "load libraries and folders that other users can write"),
+                  row("lock", GR_OPTION_PATH, "", -kInf, kInf,
+                      "the lock that names the libraries which may be loaded; plugins.lock beside "
+                      "this file when empty, if it is there"),
+                  words("duplicate_runtimes", "refuse",
+                        "a library with a second OpenMP, protobuf or CUDA runtime: refuse or warn",
+                        "refuse|warn")}});
   all.push_back({"model", "builds the graph", true, nullptr, {}});
   all.push_back({"data", "gives batches", true, nullptr, {}});
   all.push_back({"optimizer",

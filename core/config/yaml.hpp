@@ -64,4 +64,7 @@ Status apply_set(YamlNode& root, std::string_view assignment);
 /// The tree as YAML text that parses to the same tree (places aside).
 std::string to_yaml(const YamlNode& root);
 
+/// `text` as a double-quoted scalar that reads back to the same text.
+std::string yaml_quoted(std::string_view text);
+
 }  // namespace gradrack

@@ -56,31 +56,10 @@ Result<YamlNode> parse_value(std::string_view text, const Place& place) {
   return value;
 }
 
-std::string quoted(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20) {
-      out += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-  // Reading it back must not expand what came out of an expansion.
-  for (size_t at = out.find("${"); at != std::string::npos; at = out.find("${", at + 3)) {
-    out.insert(at, "$");
-  }
-  return out;
-}
-
 // A plain scalar stays plain only where that cannot change its meaning.
 std::string scalar_text(const YamlNode& node) {
   const bool number_or_flag = node.plain && (read_bool(node) || read_float(node));
-  return number_or_flag ? node.text : quoted(node.text);
+  return number_or_flag ? node.text : yaml_quoted(node.text);
 }
 
 void write(const YamlNode& node, int indent, std::string* out) {
@@ -102,7 +81,7 @@ void write(const YamlNode& node, int indent, std::string* out) {
     case YamlNode::Kind::kMap:
       *out += node.entries.empty() ? " {}\n" : "\n";
       for (const YamlEntry& entry : node.entries) {
-        *out += pad + quoted(entry.key) + ":";
+        *out += pad + yaml_quoted(entry.key) + ":";
         write(entry.value, indent + 2, out);
       }
       return;
@@ -129,6 +108,27 @@ Status apply_set(YamlNode& root, std::string_view assignment) {
   }
   *node = std::move(value);
   return {};
+}
+
+std::string yaml_quoted(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  // Reading it back must not expand what came out of an expansion.
+  for (size_t at = out.find("${"); at != std::string::npos; at = out.find("${", at + 3)) {
+    out.insert(at, "$");
+  }
+  return out;
 }
 
 std::string to_yaml(const YamlNode& root) {

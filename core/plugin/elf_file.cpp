@@ -220,9 +220,13 @@ Status ElfReader::read_symbols(ElfFile* elf) const {
     Elf64_Sym symbol;
     if (!get(table + k * sizeof symbol, &symbol)) return malformed("symbol table beyond the end");
     const unsigned binding = ELF64_ST_BIND(symbol.st_info);
-    if (symbol.st_shndx == SHN_UNDEF || (binding != STB_GLOBAL && binding != STB_WEAK)) continue;
+    if (binding != STB_GLOBAL && binding != STB_WEAK) continue;
     std::string name;
     if (!text_at(symbol.st_name, &name)) return malformed("name of a symbol");
+    if (symbol.st_shndx == SHN_UNDEF) {
+      elf->imports.push_back(std::move(name));
+      continue;
+    }
     if (name == GR_ENTRY_SYMBOL) {
       gr_plugin_header_t header = {};
       uint64_t at = 0;

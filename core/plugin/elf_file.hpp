@@ -31,6 +31,7 @@ struct ElfFile {
   std::vector<std::string> needed;
   std::vector<ElfVersionNeed> version_needs;
   std::vector<std::string> exports;  ///< dynamic symbols that are defined here
+  std::vector<std::string> imports;  ///< dynamic symbols that are wanted from elsewhere
   /// The bytes of `gradrack_plugin_v1`. `entry` is always NULL: the loader fills it in.
   std::optional<gr_plugin_header_t> header;
 };

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "core/base/text.hpp"
 #include "core/plugin/elf_file.hpp"
+#include "core/plugin/elf_needs.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/plugin/lifecycle.hpp"
+#include "core/plugin/trust.hpp"
 
 namespace gradrack {
 namespace {
@@ -109,6 +112,48 @@ Status call_entry(const gr_plugin_header_t& header, Library* library) {
   return {};
 }
 
+// For the message of a library that did not load.
+std::string where_looked(const std::string& path) {
+  const Result<std::string> bytes = read_trusted(path, true);
+  if (!bytes.ok()) return "";
+  const Result<ElfFile> elf = parse_elf(*bytes);
+  return elf.ok() ? looked_for_text(*elf, path) : "";
+}
+
+Result<Library> open_library(const std::string& path) {
+  // On the heap and never deleted: a library once loaded stays (threads and thread-locals of its
+  // own may outlive any instance), and so does its handle.
+  auto* shared = new boost::dll::shared_library;
+  boost::dll::fs::error_code error;
+  dlerror();
+  try {
+    shared->load(path, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::exception& exception) {
+    delete shared;
+    return unsupported(std::string("loading it failed: ") + exception.what());
+  }
+  if (error) {
+    const char* text = dlerror();
+    delete shared;
+    const std::string system_text = text != nullptr ? text : error.message();
+    return unsupported(explain_load_error(path, system_text, where_looked(path)));
+  }
+  // Pinned even where the plugin was linked without -z nodelete.
+  (void)dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+  const auto* header =
+      static_cast<const gr_plugin_header_t*>(dlsym(shared->native(), GR_ENTRY_SYMBOL));
+  if (header == nullptr) {
+    return broken("it has no symbol " GR_ENTRY_SYMBOL ": it is not a plugin of gradrack " +
+                  std::to_string(GR_ABI_MAJOR) + ".x, or was built without GR_PLUGIN");
+  }
+  GR_TRY(check_plugin_header(*header));
+  if (header->entry == nullptr) return broken("its header has no entry function");
+  Library library;
+  library.path = path;
+  GR_TRY(call_entry(*header, &library));
+  return library;
+}
+
 }  // namespace
 
 bool Factory::declares(std::string_view option) const {
@@ -122,7 +167,8 @@ const std::vector<std::string>& plugin_kinds() {
   return *kinds;
 }
 
-std::string explain_load_error(const std::string& path, const std::string& system_text) {
+std::string explain_load_error(const std::string& path, const std::string& system_text,
+                               const std::string& looked) {
   const auto between = [&](const char* from, const char* to) -> std::string {
     const size_t begin = system_text.find(from);
     if (begin == std::string::npos) return "";
@@ -132,9 +178,8 @@ std::string explain_load_error(const std::string& path, const std::string& syste
   const std::string opened = system_text.substr(0, system_text.find(':'));
   std::string advice;
   if (system_text.find("cannot open shared object file") != std::string::npos && opened != path) {
-    advice = "it needs " + opened +
-             ", which was not found: install the package that has it, or "
-             "name its folder in LD_LIBRARY_PATH";
+    advice = "it needs " + opened + ", which was not found" + looked +
+             ": install the package that has it, or name its folder in LD_LIBRARY_PATH";
   } else if (system_text.find("undefined symbol") != std::string::npos) {
     advice = "it uses the symbol '" + between("undefined symbol: ", " ") +
              "', which nothing that it links has: link the library that defines it (-z defs finds "
@@ -153,35 +198,12 @@ std::string explain_load_error(const std::string& path, const std::string& syste
 
 Result<Library> load_library(const std::string& path) {
   GR_TRY(plugins_still_run());
-  // On the heap and never deleted: a library once loaded stays (threads and thread-locals of its
-  // own may outlive any instance), and so does its handle.
-  auto* shared = new boost::dll::shared_library;
-  boost::dll::fs::error_code error;
-  dlerror();
-  try {
-    shared->load(path, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  } catch (const std::exception& exception) {
-    delete shared;
-    return unsupported(std::string("loading it failed: ") + exception.what());
-  }
-  if (error) {
-    const char* text = dlerror();
-    delete shared;
-    return unsupported(explain_load_error(path, text != nullptr ? text : error.message()));
-  }
-  // Pinned even where the plugin was linked without -z nodelete.
-  (void)dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
-  const auto* header =
-      static_cast<const gr_plugin_header_t*>(dlsym(shared->native(), GR_ENTRY_SYMBOL));
-  if (header == nullptr) {
-    return broken("it has no symbol " GR_ENTRY_SYMBOL ": it is not a plugin of gradrack " +
-                  std::to_string(GR_ABI_MAJOR) + ".x, or was built without GR_PLUGIN");
-  }
-  GR_TRY(check_plugin_header(*header));
-  if (header->entry == nullptr) return broken("its header has no entry function");
-  Library library;
-  library.path = path;
-  GR_TRY(call_entry(*header, &library));
+  // Of each path, for the life of the process: entry is called once. [main] alone.
+  static auto* loaded = new std::map<std::string, Library>;
+  const auto known = loaded->find(path);
+  if (known != loaded->end()) return known->second;
+  GR_ASSIGN(Library library, open_library(path));
+  loaded->emplace(path, library);
   return library;
 }
 

@@ -40,13 +40,16 @@ struct Library {
 /// The kinds this host knows, in the order of a run file.
 const std::vector<std::string>& plugin_kinds();
 
-/// Loads the library at an absolute path. The error says what is wrong and how to mend it:
+/// Loads the library at an absolute path, once a process: asked again, it gives the same library
+/// without another call of its entry. The error says what is wrong and how to mend it:
 /// GR_UNSUPPORTED when the system cannot load it (missing library, symbol, wrong machine),
 /// GR_VERSION when the ABI versions do not meet, GR_INVALID_ARGUMENT when it breaks the contract.
 /// [main]
 Result<Library> load_library(const std::string& path);
 
-/// The system's loader message, reworded: which library or symbol is missing, what to do.
-std::string explain_load_error(const std::string& path, const std::string& system_text);
+/// The system's loader message, reworded: which library or symbol is missing, what to do. `looked`
+/// is where a needed library was looked for, as looked_for_text of elf_needs.hpp says it.
+std::string explain_load_error(const std::string& path, const std::string& system_text,
+                               const std::string& looked = "");
 
 }  // namespace gradrack

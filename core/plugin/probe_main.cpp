@@ -2,10 +2,12 @@
 // gradrack-probe: loads one plugin library, so that nobody else has to take the risk.
 //
 //   gradrack-probe LIBRARY                 its verdict as JSON on stdout
+//   gradrack-probe --manifest LIBRARY      the manifest that belongs beside it, on stdout
 //   gradrack-probe --report-fd N LIBRARY   stages and the verdict on descriptor N: for the host
 //
-// Exit code 0 when there is a verdict, good or bad; 2 for wrong words. Invariant: nothing that the
-// library writes to stdout gets between the lines of the report: stdout is moved away before.
+// Exit code 0 when there is a verdict, good or bad, or a manifest; 3 when there is no manifest for
+// it; 2 for wrong words. Invariant: nothing that the library writes to stdout gets between the
+// lines of the report: stdout is moved away before.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +22,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/plugin/describe.hpp"
 #include "core/plugin/library.hpp"
 #include "core/plugin/probe_report.hpp"
 #include "core/plugin/threads.hpp"
@@ -110,7 +113,24 @@ void live_carefully() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+// The manifest on the first stdout, whatever the library prints.
+int print_manifest(const char* library) {
+  live_carefully();
+  const int own = fcntl(1, F_DUPFD_CLOEXEC, 10);
+  dup2(2, 1);
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(library, error);
+  const Result<Manifest> manifest = load_and_describe(path.string());
+  if (!manifest.ok()) {
+    std::fprintf(stderr, "%s: %s\n", library, manifest.status().message().c_str());
+    _exit(3);
+  }
+  write_all(own, manifest_text(*manifest));
+  _exit(0);
+}
+
 int probe_program(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--manifest") == 0) return print_manifest(argv[2]);
   int descriptor = 1;
   int word = 1;
   if (argc > 2 && std::strcmp(argv[1], "--report-fd") == 0) {
@@ -118,7 +138,7 @@ int probe_program(int argc, char** argv) {
     word = 3;
   }
   if (argc != word + 1 || descriptor < 1 || fcntl(descriptor, F_GETFD) < 0) {
-    std::fputs("usage: gradrack-probe [--report-fd N] LIBRARY\n", stderr);
+    std::fputs("usage: gradrack-probe [--manifest | --report-fd N] LIBRARY\n", stderr);
     return 2;
   }
   live_carefully();

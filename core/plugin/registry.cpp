@@ -6,86 +6,179 @@
 #include <filesystem>
 
 #include "core/base/text.hpp"
+#include "core/plugin/trust.hpp"
 
 namespace gradrack {
+namespace {
 
-PluginRegistry::PluginRegistry(std::vector<SearchFolder> folders, EventSink& events)
-    : folders_(std::move(folders)), events_(events) {}
+namespace fs = std::filesystem;
 
-const std::vector<std::unique_ptr<Library>>& PluginRegistry::libraries() {
-  load_all();
-  return libraries_;
+std::string canonical_or_same(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? path : real.string();
+}
+
+// The library that a manifest called NAME.plugin.yaml is about, even when it cannot be read: that
+// library is not taken for one without a manifest.
+std::string library_beside(const std::string& manifest_path) {
+  const std::string suffix = ".plugin.yaml";
+  if (manifest_path.size() <= suffix.size()) return "";
+  return manifest_path.substr(0, manifest_path.size() - suffix.size()) + ".so";
+}
+
+}  // namespace
+
+PluginRegistry::PluginRegistry(std::vector<SearchFolder> folders, EventSink& events,
+                               LoadPolicy policy)
+    : folders_(std::move(folders)), events_(events), policy_(std::move(policy)) {}
+
+const std::vector<std::unique_ptr<Candidate>>& PluginRegistry::catalogue() {
+  scan();
+  return catalogue_;
 }
 
 const std::vector<LoadFailure>& PluginRegistry::failures() {
-  load_all();
+  scan();
   return failures_;
 }
 
 const std::vector<NameClash>& PluginRegistry::clashes() {
-  load_all();
+  scan();
   return clashes_;
 }
 
-void PluginRegistry::load_all() {
-  if (loaded_) return;
-  loaded_ = true;
-  for (SearchFolder& folder : folders_) load_folder(folder);
+std::vector<const Library*> PluginRegistry::libraries() {
+  scan();
+  std::vector<const Library*> all;
+  for (const auto& candidate : catalogue_) {
+    if (load(*candidate).ok()) all.push_back(candidate->library());
+  }
+  return all;
 }
 
-void PluginRegistry::load_folder(SearchFolder& folder) {
+std::vector<const Factory*> PluginRegistry::all_of(const std::string& kind) {
+  scan();
+  std::vector<const Factory*> all;
+  for (const auto& candidate : catalogue_) {
+    const std::vector<Offer>& offers = candidate->offers();
+    const bool wanted = std::any_of(offers.begin(), offers.end(),
+                                    [&](const Offer& offer) { return offer.kind == kind; });
+    if (!wanted || !load(*candidate).ok()) continue;
+    for (const Factory& factory : candidate->library()->factories) {
+      if (factory.kind == kind) all.push_back(&factory);
+    }
+  }
+  return all;
+}
+
+void PluginRegistry::scan() {
+  if (scanned_) return;
+  scanned_ = true;
+  for (const SearchFolder& folder : folders_) scan_folder(folder);
+}
+
+void PluginRegistry::note_folder(const SearchFolder& folder, const std::string& reason,
+                                 bool expected) {
+  folder_notes_.push_back(folder.path + " (" + folder.origin + "; " + reason + ")");
+  events_.emit({"plugin_folder",
+                expected ? Level::kDebug : Level::kWarn,
+                "plugin folder " + folder_notes_.back(),
+                {{"folder", folder.path}, {"reason", reason}}});
+}
+
+void PluginRegistry::scan_folder(const SearchFolder& folder) {
   const Result<std::vector<std::string>> files = library_files(folder.path);
-  std::string note = folder.path + " (" + folder.origin;
   if (!files.ok()) {
-    folder_notes_.push_back(note + "; " + files.status().message() + ")");
     // The folder beside the program need not exist; one that somebody named should.
-    const Level level = folder.origin == "bundled" ? Level::kDebug : Level::kWarn;
-    events_.emit({"plugin_folder",
-                  level,
-                  "plugin folder " + folder_notes_.back(),
-                  {{"folder", folder.path}, {"reason", files.status().message()}}});
-    return;
+    return note_folder(folder, files.status().message(), folder.origin == "bundled");
   }
-  folder_notes_.push_back(note + "; " + std::to_string(files->size()) + " libraries)");
-  for (const std::string& file : *files) load_file(file);
+  const Status trust = policy_.allow_writable ? Status() : check_folder_trust(folder.path);
+  if (!trust.ok()) {
+    failures_.push_back({folder.path, trust});
+    return note_folder(folder, "not searched: " + trust.message(), false);
+  }
+  std::vector<std::string> claimed;
+  size_t count = add_manifests(folder.path, &claimed);
+  for (const std::string& file : *files) {
+    const std::string real = canonical_or_same(file);
+    if (std::find(claimed.begin(), claimed.end(), file) != claimed.end()) continue;
+    ++count;
+    if (is_new(real)) add_library(std::make_unique<Candidate>(real));
+  }
+  folder_notes_.push_back(folder.path + " (" + folder.origin + "; " + std::to_string(count) +
+                          " libraries)");
 }
 
-void PluginRegistry::load_file(const std::string& path) {
-  std::error_code error;
-  const std::string real = std::filesystem::canonical(path, error).string();
-  const std::string& key = error ? path : real;
-  if (std::find(seen_.begin(), seen_.end(), key) != seen_.end()) return;
-  seen_.push_back(key);
-  Result<Library> library = load_library(key);
-  if (!library.ok()) {
-    failures_.push_back({path, library.status()});
-    events_.emit({"plugin_refused",
-                  Level::kWarn,
-                  "plugin library " + path + " is not used: " + library.status().message(),
-                  {{"path", path}, {"reason", library.status().message()}}});
-    return;
+// How many libraries they are about; `claimed` are paths that need not be looked at without one.
+size_t PluginRegistry::add_manifests(const std::string& folder, std::vector<std::string>* claimed) {
+  const Result<std::vector<std::string>> files = manifest_files(folder);
+  if (!files.ok()) return 0;  // library_files has just read this folder
+  for (const std::string& file : *files) {
+    Result<Manifest> manifest = read_manifest(file, policy_);
+    claimed->push_back(manifest.ok() ? manifest->library_path() : library_beside(file));
+    if (!manifest.ok()) {
+      note_failure(file, manifest.status());
+    } else if (is_new(canonical_or_same(manifest->library_path()))) {
+      add_library(std::make_unique<Candidate>(std::move(*manifest)));
+    }
   }
-  note_clashes(*library);
-  libraries_.push_back(std::make_unique<Library>(std::move(*library)));
+  return files->size();
 }
 
-void PluginRegistry::note_clashes(const Library& library) {
-  for (const Factory& factory : library.factories) {
-    for (const auto& other : libraries_) {
-      for (const Factory& known : other->factories) {
-        if (known.kind == factory.kind && known.name == factory.name) {
-          clashes_.push_back({factory.kind, factory.name, other->path, library.path});
-        }
-      }
+bool PluginRegistry::is_new(const std::string& path) {
+  if (std::find(seen_.begin(), seen_.end(), path) != seen_.end()) return false;
+  seen_.push_back(path);
+  return true;
+}
+
+void PluginRegistry::add_library(std::unique_ptr<Candidate> candidate) {
+  if (!candidate->manifest()) {
+    const Status status = candidate->examine(policy_, events_);
+    if (!status.ok()) return note_failure(candidate->path(), status);
+  }
+  note_clashes(*candidate);
+  catalogue_.push_back(std::move(candidate));
+}
+
+void PluginRegistry::note_failure(const std::string& path, const Status& reason) {
+  // Manifests and their libraries put their own path in front.
+  const bool named = reason.message().compare(0, path.size(), path) == 0;
+  const std::string text = named ? reason.message().substr(path.size()) : reason.message();
+  const Status plain(reason.code(), named && text.substr(0, 2) == ": " ? text.substr(2) : text);
+  failures_.push_back({path, plain.in_area(Area::kPlugin)});
+  events_.emit({"plugin_refused",
+                Level::kWarn,
+                "plugin library " + path + " is not used: " + plain.message(),
+                {{"path", path}, {"reason", plain.message()}}});
+}
+
+void PluginRegistry::note_clashes(const Candidate& candidate) {
+  for (const auto& other : catalogue_) {
+    for (const Offer& offer : candidate.offers()) {
+      if (!other->offers(offer.kind, offer.name)) continue;
+      clashes_.push_back({offer.kind, offer.name, other->path(), candidate.path()});
+    }
+    if (other->id() == candidate.id()) {
+      clashes_.push_back({"", candidate.id(), other->path(), candidate.path()});
     }
   }
 }
 
+Status PluginRegistry::load(Candidate& candidate) {
+  const bool known =
+      std::any_of(failures_.begin(), failures_.end(),
+                  [&](const LoadFailure& failure) { return failure.path == candidate.path(); });
+  const Status status = candidate.load(policy_, events_);
+  if (!status.ok() && !known) note_failure(candidate.path(), status);
+  return status;
+}
+
 Status PluginRegistry::missing(const std::string& kind, const std::string& name) const {
   std::vector<std::string> names;
-  for (const auto& library : libraries_) {
-    for (const Factory& factory : library->factories) {
-      if (factory.kind == kind) names.push_back(factory.name);
+  for (const auto& candidate : catalogue_) {
+    for (const Offer& offer : candidate->offers()) {
+      if (offer.kind == kind) names.push_back(offer.name);
     }
   }
   std::sort(names.begin(), names.end());
@@ -93,28 +186,48 @@ Status PluginRegistry::missing(const std::string& kind, const std::string& name)
       kind + " plugin '" + name + "' not found" + did_you_mean(name, names) +
       "; found of this kind: " + (names.empty() ? "none" : join(names)) +
       "; folders searched: " + (folder_notes_.empty() ? "none" : join(folder_notes_));
-  if (!failures_.empty()) {
-    std::vector<std::string> lines;
-    for (const LoadFailure& failure : failures_) {
-      lines.push_back(failure.path + ": " + failure.reason.message());
-    }
-    text += "; libraries that failed to load: " + join(lines, "; ");
+  std::vector<std::string> lines;
+  for (const LoadFailure& failure : failures_) {
+    lines.push_back(failure.path + ": " + failure.reason.message());
   }
+  if (!lines.empty()) text += "; libraries that failed to load: " + join(lines, "; ");
   return not_found(text).in_area(Area::kPlugin);
 }
 
-Result<const Factory*> PluginRegistry::find(const std::string& kind, const std::string& name) {
-  load_all();
+Status PluginRegistry::check_clashes(const std::string& kind, const std::string& name) const {
+  const auto offers_it = [&](const std::string& path) {
+    return std::any_of(catalogue_.begin(), catalogue_.end(), [&](const auto& candidate) {
+      return candidate->path() == path && candidate->offers(kind, name);
+    });
+  };
   for (const NameClash& clash : clashes_) {
-    if (clash.kind == kind && clash.name == name) {
-      return Status(GR_FAILED_PRECONDITION, kind + " plugin '" + name + "' is offered twice, by " +
-                                                clash.first_path + " and by " + clash.second_path +
-                                                ": remove or rename one")
+    const bool same_name = clash.kind == kind && clash.name == name;
+    const bool same_id =
+        clash.kind.empty() && (offers_it(clash.first_path) || offers_it(clash.second_path));
+    if (!same_name && !same_id) continue;
+    const std::string what = same_name ? " is offered twice, by "
+                                       : " has the library id '" + clash.name + "', as have both ";
+    return Status(GR_FAILED_PRECONDITION,
+                  kind + " plugin '" + name + "'" + what + clash.first_path + " and " +
+                      (same_name ? "by " : "") + clash.second_path + ": remove or rename one")
+        .in_area(Area::kPlugin);
+  }
+  return {};
+}
+
+Result<const Factory*> PluginRegistry::find(const std::string& kind, const std::string& name) {
+  scan();
+  GR_TRY(check_clashes(kind, name));
+  for (const auto& candidate : catalogue_) {
+    if (!candidate->offers(kind, name)) continue;
+    const Status status = load(*candidate);
+    if (!status.ok()) {
+      const bool untrusted = status.code() == GR_FAILED_PRECONDITION;
+      return Status(untrusted ? status.code() : static_cast<int32_t>(GR_UNSUPPORTED),
+                    kind + " plugin '" + name + "': " + candidate->path() + ": " + status.message())
           .in_area(Area::kPlugin);
     }
-  }
-  for (const auto& library : libraries_) {
-    for (const Factory& factory : library->factories) {
+    for (const Factory& factory : candidate->library()->factories) {
       if (factory.kind == kind && factory.name == name) return &factory;
     }
   }

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <system_error>
+
+#include "core/plugin/manifest.hpp"
 
 namespace gradrack {
 namespace {
@@ -27,10 +30,10 @@ void add_folder(const std::string& folder, const char* origin, std::vector<Searc
   if (!seen) out->push_back({path.string(), origin});
 }
 
-void add_environment(EventSink& events, std::vector<SearchFolder>* out) {
+void add_environment(EventSink& events, bool raised, std::vector<SearchFolder>* out) {
   const char* value = std::getenv("GRADRACK_PLUGIN_PATH");
   if (value == nullptr || value[0] == '\0') return;
-  if (getauxval(AT_SECURE) != 0) {
+  if (raised) {
     events.emit({"plugin_path_ignored", Level::kWarn,
                  "GRADRACK_PLUGIN_PATH is ignored: this process runs with raised privileges"});
     return;
@@ -43,15 +46,31 @@ void add_environment(EventSink& events, std::vector<SearchFolder>* out) {
   }
 }
 
+Result<std::vector<std::string>> files_of(const std::string& folder,
+                                          const std::function<bool(const fs::path&)>& wanted) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return not_found("no such folder");
+  std::vector<std::string> files;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (wanted(at->path())) files.push_back(at->path().string());
+  }
+  if (error) return io_error("cannot be read: " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
+
+bool has_raised_privileges() { return getauxval(AT_SECURE) != 0; }
 
 std::vector<SearchFolder> search_folders(const std::vector<std::string>& command_line,
                                          const std::vector<std::string>& run_file,
-                                         EventSink& events) {
+                                         EventSink& events, bool raised) {
   std::vector<SearchFolder> folders;
   for (const std::string& folder : command_line) add_folder(folder, "--plugin-path", &folders);
   for (const std::string& folder : run_file) add_folder(folder, "plugins.path", &folders);
-  add_environment(events, &folders);
+  add_environment(events, raised, &folders);
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
@@ -61,15 +80,22 @@ std::vector<SearchFolder> search_folders(const std::vector<std::string>& command
 }
 
 Result<std::vector<std::string>> library_files(const std::string& folder) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) return not_found("no such folder");
-  std::vector<std::string> files;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (at->path().extension() == ".so") files.push_back(at->path().string());
+  return files_of(folder, [](const fs::path& path) { return path.extension() == ".so"; });
+}
+
+Result<std::vector<std::string>> manifest_files(const std::string& folder) {
+  const auto is_manifest = [](const fs::path& path) {
+    return is_manifest_name(path.filename().string());
+  };
+  GR_ASSIGN(std::vector<std::string> files, files_of(folder, is_manifest));
+  GR_ASSIGN(const std::vector<std::string> within, files_of(folder, [](const fs::path& path) {
+              std::error_code error;
+              return fs::is_directory(path, error);
+            }));
+  for (const std::string& inner : within) {
+    const Result<std::vector<std::string>> more = files_of(inner, is_manifest);
+    if (more.ok()) files.insert(files.end(), more->begin(), more->end());
   }
-  if (error) return io_error("cannot be read: " + error.message());
-  std::sort(files.begin(), files.end());
   return files;
 }
 

@@ -20,12 +20,20 @@ struct SearchFolder {
   std::string origin;
 };
 
-/// The folders in order, without repeats. An ignored variable is an event ("plugin_path_ignored").
+/// Does the process run with rights that its user does not have (set-user-id, capabilities)?
+bool has_raised_privileges();
+
+/// The folders in order, without repeats. A variable that is ignored because the privileges are
+/// `raised` is an event ("plugin_path_ignored").
 std::vector<SearchFolder> search_folders(const std::vector<std::string>& command_line,
                                          const std::vector<std::string>& run_file,
-                                         EventSink& events);
+                                         EventSink& events, bool raised = has_raised_privileges());
 
-/// Candidates (`*.so`) of a folder, sorted by name. GR_NOT_FOUND, GR_IO.
+/// Libraries (`*.so`) of a folder, sorted by name. GR_NOT_FOUND, GR_IO.
 Result<std::vector<std::string>> library_files(const std::string& folder);
+
+/// Manifests of a folder and of the folders directly in it, sorted. GR_NOT_FOUND, GR_IO; a folder
+/// within that cannot be read is passed over.
+Result<std::vector<std::string>> manifest_files(const std::string& folder);
 
 }  // namespace gradrack

@@ -2,9 +2,33 @@
 // Opening a session: see session.hpp.
 #include "core/train/session.hpp"
 
+#include <filesystem>
+
 #include "core/base/log.hpp"
 
 namespace gradrack {
+namespace {
+
+Result<LoadPolicy> load_policy(const SessionRequest& request, const RunConfig& config) {
+  LoadPolicy policy;
+  policy.allow_writable = request.allow_writable_plugins || config.allow_writable_plugins;
+  policy.runtimes =
+      config.warn_of_duplicate_runtimes ? DuplicateRuntimes::kWarn : DuplicateRuntimes::kRefuse;
+  const std::string path = request.ignore_lock ? "" : lock_path_of(config);
+  if (path.empty()) return policy;
+  GR_ASSIGN(policy.lock, load_lock_file(path));
+  return policy;
+}
+
+}  // namespace
+
+std::string lock_path_of(const RunConfig& config) {
+  if (!config.plugin_lock.empty()) return config.plugin_lock;
+  const std::filesystem::path beside =
+      std::filesystem::path(config.file).parent_path() / "plugins.lock";
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : "";
+}
 
 Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
                                               EventSink::Listener recorder) {
@@ -15,9 +39,10 @@ Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
   for (const std::string& text : session->config.defaults) {
     session->events.emit({"default", Level::kInfo, "default: " + text, {{"default", text}}});
   }
+  GR_ASSIGN(LoadPolicy policy, load_policy(request, session->config));
   session->plugins = std::make_unique<PluginRegistry>(
       search_folders(request.plugin_path, session->config.plugin_path, session->events),
-      session->events);
+      session->events, std::move(policy));
   return session;
 }
 

@@ -22,6 +22,8 @@ struct SessionRequest {
   std::string config_path;
   std::vector<std::string> sets;         ///< --set, in order
   std::vector<std::string> plugin_path;  ///< --plugin-path, in order
+  bool allow_writable_plugins = false;   ///< --allow-writable-plugins
+  bool ignore_lock = false;              ///< for the command that writes a new one
 };
 
 struct Session {
@@ -34,6 +36,9 @@ struct Session {
 /// to the log and to `recorder` where given. [main]
 Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
                                               EventSink::Listener recorder = nullptr);
+
+/// plugins.lock of that run: the one it names, else the one beside its file; empty: neither.
+std::string lock_path_of(const RunConfig& config);
 
 /// Checks all that can be checked without making anything: every section's plugin is there and
 /// works on this machine, its options and the groups' overrides are right. What `validate` does.

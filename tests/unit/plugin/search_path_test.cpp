@@ -42,6 +42,16 @@ TEST(SearchPath, RepeatedFolderStandsOnce) {
   EXPECT_EQ(folders.size(), 2u);
 }
 
+TEST(SearchPath, RaisedPrivilegesIgnoreTheEnvironmentAndSaySo) {
+  ASSERT_EQ(setenv("GRADRACK_PLUGIN_PATH", "/tmp/e1", 1), 0);
+  EventSink events;
+  const EventRecorder recorder(events);
+  const auto folders = search_folders({"/tmp/c"}, {}, events, true);
+  ASSERT_EQ(unsetenv("GRADRACK_PLUGIN_PATH"), 0);
+  EXPECT_EQ(origins(folders), (std::vector<std::string>{"--plugin-path", "bundled"}));
+  EXPECT_EQ(recorder.of_kind("plugin_path_ignored").size(), 1u);
+}
+
 TEST(SearchPath, RelativeFolderBecomesAbsolute) {
   EventSink events;
   const auto folders = search_folders({"some/folder"}, {}, events);

@@ -5,6 +5,7 @@
 # serves the plugins of this tree and, through find_package(Gradrack), anyone's own.
 # The one invariant: the library exports the data symbol gradrack_plugin_v1 and nothing else, has
 # no undefined symbol, binds at load and is never unmapped.
+# Beside it stands its manifest, <name>.plugin.yaml, so that the host need not load it to find it.
 # The target is called plugin_<name>; LIBRARIES are linked privately.
 #
 # gradrack_test_plugin(NAME <name>)
@@ -13,6 +14,7 @@
 # the programs that are installed beside this package.
 
 set(GRADRACK_PLUGIN_VERSION_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/gradrack_plugin.map")
+set(GRADRACK_PLUGIN_MANIFEST_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/GradrackManifest.cmake")
 
 function(gradrack_add_plugin)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
@@ -53,6 +55,29 @@ function(gradrack_add_plugin)
     add_dependencies(gradrack_plugins ${target})
   endif()
   install(TARGETS ${target} LIBRARY DESTINATION lib/gradrack/plugins COMPONENT plugins)
+  gradrack_plugin_manifest(${target} ${arg_NAME})
+endfunction()
+
+# NAME.plugin.yaml beside NAME.so, in the build folder and where it is installed. Without the probe
+# program, or for another machine, there is none, and the host finds out by itself.
+function(gradrack_plugin_manifest target name)
+  if(TARGET gradrack_probe)
+    set(probe "$<TARGET_FILE:gradrack_probe>")
+    add_dependencies(${target} gradrack_probe)
+  elseif(GRADRACK_PROBE_PROGRAM)
+    set(probe "${GRADRACK_PROBE_PROGRAM}")
+  endif()
+  if(NOT probe OR CMAKE_CROSSCOMPILING)
+    return()
+  endif()
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" "-DPROBE=${probe}" "-DLIBRARY=$<TARGET_FILE:${target}>"
+            -P "${GRADRACK_PLUGIN_MANIFEST_SCRIPT}"
+    VERBATIM)
+  install(CODE "
+    execute_process(COMMAND \"${CMAKE_COMMAND}\" \"-DPROBE=${probe}\"
+      \"-DLIBRARY=\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/gradrack/plugins/${name}.so\"
+      -P \"${GRADRACK_PLUGIN_MANIFEST_SCRIPT}\")" COMPONENT plugins)
 endfunction()
 
 macro(gradrack_test_plugin)  # a macro: enable_testing() counts where it is called

@@ -34,6 +34,7 @@ std::vector<Case> cases_of(const Target& target) {
   std::vector<Case> cases;
   if (target.kind.empty()) {
     add_file_cases(target, &cases);
+    add_manifest_cases(target, &cases);
     add_negotiation_cases(target, &cases);
     add_process_cases(target, &cases);
     return cases;

@@ -20,6 +20,7 @@ std::vector<Case> cases_of(const Target& target);
 
 // Library as a whole.
 void add_file_cases(const Target& target, std::vector<Case>* cases);         // L0
+void add_manifest_cases(const Target& target, std::vector<Case>* cases);     // L0
 void add_negotiation_cases(const Target& target, std::vector<Case>* cases);  // L1
 void add_process_cases(const Target& target, std::vector<Case>* cases);      // L2: threads, stop
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/conformance/kit_run.hpp"
 
@@ -61,6 +62,22 @@ TEST(ConformanceKit, SeesAFileThatOthersMayWrite) {
   ASSERT_EQ(chmod(copy.c_str(), 0666), 0);
   EXPECT_EQ(failing({copy.string(), "--level", "0"}), Ids{"L0.mode"});
   std::filesystem::remove(copy);
+}
+
+TEST(ConformanceKit, SeesAManifestThatIsNotTheFiles) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "gradrack_manifest";
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path copy = folder / "gradrack_optimizer_adamw.so";
+  const std::filesystem::path bundled = std::filesystem::path(GRADRACK_PLUGIN_DIR);
+  const auto overwrite = std::filesystem::copy_options::overwrite_existing;
+  std::filesystem::copy_file(bundled / copy.filename(), copy, overwrite);
+  const std::string name = "gradrack_optimizer_adamw.plugin.yaml";
+  std::filesystem::copy_file(bundled / name, folder / name, overwrite);
+  EXPECT_EQ(failing({copy.string(), "--case", "L0.manifest"}), Ids{});
+  std::ofstream(copy, std::ios::app | std::ios::binary) << "x";
+  EXPECT_EQ(failing({copy.string(), "--case", "L0.manifest"}), Ids{"L0.manifest"});
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ConformanceKit, SeesAnEntryThatTakesAnyHost) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "operators.hpp"
+#include "runtime.hpp"
 
 namespace opencl_backend {
 namespace {
@@ -47,20 +48,15 @@ class OpenClBackend {
   using Event = opencl_backend::Event;
   using Kernel = opencl_backend::Kernel;
 
-  static void probe(const gr_host_t&) { require_any_device(); }
+  static void probe(const gr_host_t&) { require_any_platform(); }
 
   explicit OpenClBackend(const gr::Options& options)
-      : device_(
-            Device::open(options.get<std::string>("platform"), options.get<std::string>("device"))),
+      : runtime_(Runtime::open(options.get<std::string>("platform"),
+                               options.get<std::string>("device"))),
+        device_(runtime_->device),
+        programs_(runtime_->programs),
         streams_(static_cast<uint32_t>(options.get<int64_t>("streams"))),
-        programs_(device_),
-        operators_(all_operators()) {
-    const std::string source =
-        "typedef long IDX;\nkernel void copy(STATUS, BUFFER(y), BUFFER(x), const IDX n) {\n"
-        "  const IDX i = get_global_id(0);\n"
-        "  if (i < n && !STOPPED) AT(uchar, y)[i] = AT(const uchar, x)[i];\n}\n";
-    copy_ = programs_.kernel(source, "copy");
-  }
+        operators_(all_operators()) {}
 
   gr_device_info_t device_info() const {
     gr_device_info_t info{};
@@ -93,6 +89,7 @@ class OpenClBackend {
   void release(void* memory) noexcept { (void)clReleaseMemObject(static_cast<cl_mem>(memory)); }
 
   std::unique_ptr<Stream> make_stream() {
+    start_copying();
     return std::make_unique<Stream>(Stream{std::make_shared<opencl_backend::Stream>(device_)});
   }
   std::unique_ptr<Event> make_event() { return std::make_unique<Event>(); }
@@ -167,6 +164,16 @@ class OpenClBackend {
   }
 
  private:
+  /// Compiles what copy_here needs, before the first stream.
+  void start_copying() {
+    if (copy_) return;
+    copy_ = programs_.kernel(
+        "kernel void copy(STATUS, BUFFER(y), BUFFER(x), const long n) {\n"
+        "  const long i = get_global_id(0);\n"
+        "  if (i < n && !STOPPED) AT(uchar, y)[i] = AT(const uchar, x)[i];\n}\n",
+        "copy");
+  }
+
   static char* host_bytes(const DLTensor& tensor) noexcept {
     return static_cast<char*>(tensor.data) + tensor.byte_offset;
   }
@@ -192,9 +199,10 @@ class OpenClBackend {
         "clEnqueueNDRangeKernel", err);
   }
 
-  Device device_;
+  std::shared_ptr<Runtime> runtime_;
+  const Device& device_;
+  ProgramCache& programs_;
   uint32_t streams_;
-  ProgramCache programs_;
   OperatorTable operators_;
   KernelHandle copy_;
 };
@@ -202,6 +210,7 @@ class OpenClBackend {
 /// CLBlast keeps compiled programs for the whole process; they go while the driver is still there.
 int32_t stop(int64_t, gr_error_t*) noexcept {
   (void)CLBlastClearCache();
+  Runtime::close_all();
   return GR_OK;
 }
 

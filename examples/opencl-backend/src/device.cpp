@@ -8,13 +8,6 @@
 namespace opencl_backend {
 namespace {
 
-struct Candidate {
-  cl_platform_id platform;
-  cl_device_id device;
-  int32_t index;
-  std::string platform_name, device_name;
-};
-
 std::string text_of(cl_device_id device, cl_device_info what) {
   size_t size = 0;
   if (clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
@@ -38,13 +31,13 @@ T number_of(cl_device_id device, cl_device_info what) {
   return clGetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : T{};
 }
 
-std::vector<Candidate> all_devices() {
+std::vector<FoundDevice> all_devices() {
   cl_uint count = 0;
   // The loader answers -1001 (CL_PLATFORM_NOT_FOUND_KHR) when no driver is installed.
   if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
   std::vector<cl_platform_id> platforms(count);
   (void)clGetPlatformIDs(count, platforms.data(), nullptr);
-  std::vector<Candidate> found;
+  std::vector<FoundDevice> found;
   for (cl_platform_id platform : platforms) {
     cl_uint devices = 0;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS) continue;
@@ -63,12 +56,12 @@ bool is_number(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-bool fits(const Candidate& c, const std::string& platform, const std::string& device) {
+bool fits(const FoundDevice& c, const std::string& platform, const std::string& device) {
   const std::string any = "any";
   if (platform != any && c.platform_name.find(platform) == std::string::npos) return false;
   if (device == any) return true;
   if (is_number(device)) return std::to_string(c.index) == device;
-  return c.device_name.find(device) != std::string::npos;
+  return c.name.find(device) != std::string::npos;
 }
 
 void read_facts(Device& d) {
@@ -86,36 +79,41 @@ void read_facts(Device& d) {
 
 }  // namespace
 
-Device Device::open(const std::string& platform, const std::string& device) {
+FoundDevice find_device(const std::string& platform, const std::string& device) {
   std::string seen;
-  for (const Candidate& c : all_devices()) {
+  for (const FoundDevice& c : all_devices()) {
+    if (fits(c, platform, device)) return c;
     seen += (seen.empty() ? "" : "; ") + c.platform_name + " " + std::to_string(c.index) + ": " +
-            c.device_name;
-    if (!fits(c, platform, device)) continue;
-    Device d;
-    d.id = c.device;
-    d.index = c.index;
-    read_facts(d);
-    cl_int code = CL_SUCCESS;
-    const cl_context_properties properties[] = {
-        CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(c.platform), 0};
-    d.context.reset(clCreateContext(properties, 1, &d.id, nullptr, nullptr, &code));
-    check_cl(code, "clCreateContext");
-    d.service.reset(clCreateCommandQueue(d.context.get(), d.id, 0, &code));
-    check_cl(code, "clCreateCommandQueue");
-    d.description = c.platform_name + ", " + c.device_name + ", " +
-                    text_of(c.device, CL_DEVICE_VERSION) + (d.fp64 ? "" : ", no doubles");
-    return d;
+            c.name;
   }
   throw gr::Error(GR_UNSUPPORTED, "device",
                   "no OpenCL device fits platform '" + platform + "' and device '" + device +
                       "'; there is " + (seen.empty() ? "none" : seen));
 }
 
-void require_any_device() {
-  gr::require(!all_devices().empty(), GR_UNSUPPORTED, "opencl",
-              "no OpenCL platform with a device: install the driver of your device, or "
-              "pocl-opencl-icd for the processor; clinfo lists what the loader sees");
+Device open_device(const FoundDevice& found) {
+  Device d;
+  d.id = found.id;
+  d.index = found.index;
+  read_facts(d);
+  cl_int code = CL_SUCCESS;
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found.platform), 0};
+  d.context.reset(clCreateContext(properties, 1, &d.id, nullptr, nullptr, &code));
+  check_cl(code, "clCreateContext");
+  d.service.reset(clCreateCommandQueue(d.context.get(), d.id, 0, &code));
+  check_cl(code, "clCreateCommandQueue");
+  d.description = found.platform_name + ", " + found.name + ", " +
+                  text_of(d.id, CL_DEVICE_VERSION) + (d.fp64 ? "" : ", no doubles");
+  return d;
+}
+
+void require_any_platform() {
+  cl_uint count = 0;
+  const cl_int code = clGetPlatformIDs(0, nullptr, &count);
+  gr::require(code == CL_SUCCESS && count > 0, GR_UNSUPPORTED, "opencl",
+              "no OpenCL platform: install the driver of your device, or pocl-opencl-icd for the "
+              "processor; clinfo lists what the loader sees");
 }
 
 }  // namespace opencl_backend

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device: the OpenCL device that the options name, its context, and what it can do.
 //
-// Made once per instance. Invariant: nothing here changes after open(). Only OpenCL 1.2 is asked
+// Made once per process and device (runtime.hpp). Invariant: nothing here changes after that. Only OpenCL 1.2 is asked
 // for; doubles are a fact of the device, never assumed.
 #pragma once
 
@@ -24,14 +24,23 @@ struct Device {
   int64_t memory_bytes = 0;
   int64_t largest_allocation = 0;
   size_t group = 0;  // work-items of one group
-
-  /// The device whose platform's name contains `platform` ("any") and that is number `device`, or
-  /// whose name contains it ("any": the first). GR_UNSUPPORTED with what there is, otherwise.
-  /// [main]
-  static Device open(const std::string& platform, const std::string& device);
 };
 
-/// GR_UNSUPPORTED unless there is some platform with some device. [main]
-void require_any_device();
+struct FoundDevice {
+  cl_platform_id platform = nullptr;
+  cl_device_id id = nullptr;
+  int32_t index = 0;
+  std::string platform_name, name;
+};
+
+/// The device whose platform's name contains `platform` ("any") and that is number `device`, or
+/// whose name contains it ("any": the first). GR_UNSUPPORTED with what there is, otherwise. [main]
+FoundDevice find_device(const std::string& platform, const std::string& device);
+/// Makes its context and queue. [main]
+Device open_device(const FoundDevice& found);
+
+/// GR_UNSUPPORTED unless a driver is installed. Asks for no devices: drivers start threads for
+/// them, and a probe is to leave nothing behind. [main]
+void require_any_platform();
 
 }  // namespace opencl_backend

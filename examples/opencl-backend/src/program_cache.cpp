@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling: one set of options for the whole instance, so that the text alone is the key.
+// Compiling: one set of options for a device, so that the text alone is the key.
 #include "program_cache.hpp"
 
 namespace opencl_backend {
@@ -31,6 +31,7 @@ ProgramHandle ProgramCache::build(const std::string& source) const {
 }
 
 KernelHandle ProgramCache::kernel(const std::string& source, const char* name) {
+  const std::lock_guard lock(mutex_);
   auto found = programs_.find(source);
   if (found == programs_.end()) found = programs_.emplace(source, build(source)).first;
   cl_int code = CL_SUCCESS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProgramCache: OpenCL C text in, kernel objects out; each text is compiled once per instance.
+// ProgramCache: OpenCL C text in, kernel objects out; each text is compiled once per process.
 //
 // Used while kernels are prepared. A text is complete but for the prelude (kernels/prelude.cl),
 // which is put in front of it. Invariant: one text, one program. Every caller gets a kernel object
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "device.hpp"
@@ -19,13 +20,13 @@ class ProgramCache {
 
   /// Kernel `name` of `source`. GR_INTERNAL with the first lines of the compiler's log.
   KernelHandle kernel(const std::string& source, const char* name);
-  size_t size() const { return programs_.size(); }
 
  private:
   ProgramHandle build(const std::string& source) const;
 
   const Device* device_;
   std::string options_;
+  std::mutex mutex_;
   std::map<std::string, ProgramHandle> programs_;
 };
 

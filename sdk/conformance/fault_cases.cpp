@@ -67,7 +67,7 @@ Outcome failing_memory(Context& context, bool all_after) {
     int64_t tried = 0;
     for (int64_t nth = 1;; nth += 1 + nth / 32) {
       std::fprintf(stderr, "[kit] allocation %ld fails\n", static_cast<long>(nth));
-      fail_allocation(nth, all_after);
+      fail_allocation(nth, all_after, reinterpret_cast<const void*>(factory->create));
       const Status status = try_once<T>(context, *factory, options);
       const bool failed = end_failing_allocations();
       ++tried;

@@ -2,6 +2,10 @@
 // Faults on demand: see faults.hpp.
 #include "sdk/conformance/faults.hpp"
 
+#include <dlfcn.h>
+#include <unwind.h>
+
+#include <cstring>
 #include <tuple>
 
 namespace gradrack::conform {
@@ -13,6 +17,7 @@ thread_local int64_t allocations_left = 0;  // until the one that fails; 0: none
 thread_local int64_t allocations_made = 0;
 thread_local bool keeps_failing = false;
 thread_local bool has_failed = false;
+thread_local const void* plugin_base = nullptr;  // where the plugin's library is mapped
 bool hook_is_there = false;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,6 +26,47 @@ constexpr bool kOwnMalloc = false;
 constexpr bool kOwnMalloc = true;
 #endif
 
+/// The base of the library that a code address lies in; nullptr for code outside of all.
+const void* library_of(const void* code, const char** name) {
+  Dl_info info = {};
+  if (dladdr(code, &info) == 0) return nullptr;
+  *name = info.dli_fname != nullptr ? info.dli_fname : "";
+  return info.dli_fbase;
+}
+
+/// Libraries that allocate on behalf of who calls them.
+bool is_runtime(const char* name) {
+  const char* slash = std::strrchr(name, '/');
+  const char* file = slash != nullptr ? slash + 1 : name;
+  for (const char* prefix : {"libc.so", "libstdc++.so", "libc++.so", "libgcc_s.so", "ld-linux"}) {
+    if (std::strncmp(file, prefix, std::strlen(prefix)) == 0) return true;
+  }
+  return false;
+}
+
+struct Asker {
+  const void* program;  // the kit's own base
+  const void* library = nullptr;
+};
+
+/// Stops at the innermost frame that is neither the kit's nor a runtime's.
+_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* out) {
+  auto& asker = *static_cast<Asker*>(out);
+  const char* name = "";
+  const void* base = library_of(reinterpret_cast<const void*>(_Unwind_GetIP(context)), &name);
+  if (base == asker.program || (base != nullptr && is_runtime(name))) return _URC_NO_REASON;
+  asker.library = base;
+  return _URC_NORMAL_STOP;
+}
+
+/// Whether the allocation that is being made is the plugin's own code's. Allocates nothing.
+bool plugin_asks() {
+  const char* name = "";
+  Asker asker{library_of(reinterpret_cast<const void*>(&is_runtime), &name)};
+  (void)_Unwind_Backtrace(look_at_frame, &asker);
+  return asker.library == plugin_base;
+}
+
 }  // namespace
 
 InPlugin::InPlugin() : before_(inside_plugin) { inside_plugin = true; }
@@ -28,7 +74,9 @@ InPlugin::~InPlugin() { inside_plugin = before_; }
 InKit::InKit() : before_(inside_plugin) { inside_plugin = false; }
 InKit::~InKit() { inside_plugin = before_; }
 
-void fail_allocation(int64_t nth, bool all_after) {
+void fail_allocation(int64_t nth, bool all_after, const void* code) {
+  const char* name = "";
+  plugin_base = library_of(code, &name);
   allocations_left = nth;
   allocations_made = 0;
   keeps_failing = all_after;
@@ -47,6 +95,7 @@ void allocation_hook_is_there() { hook_is_there = true; }
 
 bool allocation_fails_now() noexcept {
   if (!inside_plugin || (allocations_left == 0 && !(keeps_failing && has_failed))) return false;
+  if (!plugin_asks()) return false;
   ++allocations_made;
   if (keeps_failing && has_failed) return true;
   if (--allocations_left > 0) return false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults on demand: the Nth allocation inside a plugin's call, the Nth call of the graph builder.
 //
-// The program's malloc (allocation_hook.cpp) asks fails_now(). Invariant: only the calling thread
-// and only time spent inside the plugin count; what the kit does on its own account, callbacks
-// included, never fails.
+// The program's malloc (allocation_hook.cpp) asks fails_now(). Invariant: only the calling thread,
+// only time spent inside the plugin and only what the plugin's own code asks for count; what the
+// kit does on its own account, callbacks included, never fails, nor does a driver under the plugin,
+// which the plugin could not mend.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class [[nodiscard]] InKit {
 };
 
 /// From here the `nth` allocation (from 1) that the calling thread makes inside the plugin fails,
-/// and with `all_after` each later one too.
-void fail_allocation(int64_t nth, bool all_after);
+/// and with `all_after` each later one too. `code`: an address in the plugin's library.
+void fail_allocation(int64_t nth, bool all_after, const void* code);
 /// Ends that; true when an allocation failed.
 bool end_failing_allocations();
 /// Allocations inside the plugin since fail_allocation.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device: the OpenCL device that the options name, its context, and what it can do.
 //
-// Made once per process and device (runtime.hpp). Invariant: nothing here changes after that. Only OpenCL 1.2 is asked
-// for; doubles are a fact of the device, never assumed.
+// Made once per process and device (runtime.hpp). Invariant: nothing here changes after that. Only
+// OpenCL 1.2 is asked for; doubles are a fact of the device, never assumed.
 #pragma once
 
 #include <cstdint>

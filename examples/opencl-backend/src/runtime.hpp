@@ -3,8 +3,7 @@
 //
 // Drivers do not give back everything that a context or a program took, so neither is made anew for
 // each instance. Invariant: a runtime lives from the first instance on its device to the library's
-// stop(); nothing is torn down by destructors when the process exits, since the driver may be gone by
-// then.
+// stop(); no destructor tears it down when the process exits: the driver may be gone by then.
 #pragma once
 
 #include <memory>

@@ -98,6 +98,14 @@ TEST_F(CandidateTest, PLG03_OtherMajorIsRefusedBeforeAnyOfItsCodeRuns) {
   EXPECT_FALSE(ran(path));
 }
 
+TEST_F(CandidateTest, DeadlyLibraryIsTriedElsewhereEvenWithAManifest) {
+  const std::string path = folder_.add("constructor_aborts", "deadly.so");
+  folder_.describe("deadly.so", good_verdict());
+  const Status status = loaded(path);  // without the probe this process would be gone
+  EXPECT_EQ(status.code(), GR_UNSUPPORTED);
+  EXPECT_EQ(status.message().find("it died of SIGABRT"), 0u) << status.message();
+}
+
 TEST_F(CandidateTest, BrokenPromiseOfAManifestKeepsTheLibraryOut) {
   const std::string path = folder_.add("good", "good.so");
   Verdict promised = good_verdict();

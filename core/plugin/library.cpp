@@ -91,7 +91,11 @@ Status call_entry(const gr_plugin_header_t& header, Library* library) {
   plugin.struct_size = sizeof plugin;
   gr_error_t err = {};
   try {
-    GR_TRY(status_from(header.entry(host, &plugin, &err), err).with_context("its entry refused"));
+    const int32_t code = header.entry(host, &plugin, &err);
+    if (code < GR_OK || code > GR_INTERNAL) {
+      return broken("its entry returned the unknown status " + std::to_string(code));
+    }
+    GR_TRY(status_from(code, err).with_context("its entry refused"));
   } catch (...) {
     return broken("its entry threw an exception across the C interface");
   }

@@ -7,7 +7,7 @@ ABI, "Object Files"): e_ident is 16 bytes, e_type and e_machine follow.
 
 import struct
 
-CLASS, DATA = 4, 5  # places in e_ident
+DATA = 5  # place in e_ident
 EM_386, EM_X86_64, EM_AARCH64 = 3, 62, 183
 ET_EXEC, ET_DYN = 2, 3
 
@@ -53,7 +53,15 @@ def cut_in_header(library):
 
 
 def cut_in_half(library):
-    return library[:len(library) // 2]
+    """Half of what the loader maps; debug information behind it would not be missed."""
+    table, = struct.unpack_from("<Q", library, 32)
+    size, count = struct.unpack_from("<HH", library, 54)
+    end = 0
+    for at in range(table, table + size * count, size):
+        kind, _, offset, _, _, in_file = struct.unpack_from("<IIQQQQ", library, at)
+        if kind == 1:  # PT_LOAD
+            end = max(end, offset + in_file)
+    return library[:end // 2]
 
 
 MAKERS = [other_machine, wrong_word_size, other_byte_order, program_file, text_file, empty_file,

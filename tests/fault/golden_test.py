@@ -57,7 +57,8 @@ def normalised(text, folder):
 def fault_part(listing):
     """The blocks of `plugins list` that tell of refusals and clashes."""
     blocks = listing.split("\n\n")
-    wanted = [b for b in blocks if b.startswith(("libraries refused", "offered twice", "there twice"))]
+    heads = ("libraries refused", "offered twice", "there twice")
+    wanted = [block for block in blocks if block.startswith(heads)]
     return "\n\n".join(wanted).strip() + "\n"
 
 

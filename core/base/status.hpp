@@ -59,11 +59,14 @@ inline Status not_found(std::string message) { return {GR_NOT_FOUND, std::move(m
 inline Status internal_error(std::string message) { return {GR_INTERNAL, std::move(message)}; }
 inline Status io_error(std::string message) { return {GR_IO, std::move(message)}; }
 
-/// A plugin's answer as a Status; the field at fault goes in front of the message.
+/// A plugin's answer as a Status; the field at fault goes in front of the message. A text without
+/// an end is cut where its member ends.
 inline Status status_from(int32_t code, const gr_error_t& err) {
   if (code == GR_OK) return {};
-  std::string text = err.field[0] != '\0' ? std::string(err.field) + ": " : std::string();
-  text += err.message[0] != '\0' ? err.message : "no message given";
+  std::string text(err.field, strnlen(err.field, sizeof err.field));
+  if (!text.empty()) text += ": ";
+  const size_t length = strnlen(err.message, sizeof err.message);
+  text += length > 0 ? std::string_view(err.message, length) : "no message given";
   return {code, std::move(text)};
 }
 

@@ -12,6 +12,10 @@
 
 namespace gradrack {
 
+namespace {
+constexpr int64_t kMostAlignment = int64_t{1} << 30;  // sums of sizes stay far from overflow
+}  // namespace
+
 Memory::~Memory() {
   if (data_ == nullptr) return;
   device_->backend_->release(device_->backend_->self, data_);
@@ -33,9 +37,9 @@ Result<std::unique_ptr<Device>> Device::make(std::string name, const gr_backend_
   const int32_t code = backend->device_info(backend->self, &device->info_, &err);
   if (code != GR_OK) return status_from(code, err).with_context("backend " + device->name_);
   const int64_t alignment = device->info_.alignment;
-  if (alignment < 1 || (alignment & (alignment - 1)) != 0) {
-    return invalid_argument(
-        fmt::format("backend {}: alignment {} is not a power of two", device->name_, alignment));
+  if (alignment < 1 || (alignment & (alignment - 1)) != 0 || alignment > kMostAlignment) {
+    return invalid_argument(fmt::format("backend {}: alignment {} is not a power of two up to {}",
+                                        device->name_, alignment, kMostAlignment));
   }
   const int32_t memory = device->info_.memory;
   if (memory < GR_MEMORY_DEVICE || memory > GR_MEMORY_HANDLE) {

@@ -63,10 +63,19 @@ Status create_table(const Factory& factory, const OptionValues& options, const K
     return internal_error(who + ": create returned the unknown status " + std::to_string(code));
   }
   if (code != GR_OK) return status_from(code, err).with_context(who);
+  TableHead head;
+  std::memcpy(&head, table, sizeof head);
   for (const Slot& slot : info.required) {
+    const size_t end = slot.offset + sizeof(AnyFunction);
+    if (head.struct_size < end) {
+      // Not even destroy is known to be there.
+      return invalid_argument(who + ": its table says that it has " +
+                              std::to_string(head.struct_size) + " bytes, and '" + slot.name +
+                              "' ends at " + std::to_string(end) +
+                              ": let create set struct_size to what it fills")
+          .in_area(Area::kPlugin);
+    }
     if (slot_at(table, slot.offset) != nullptr) continue;
-    TableHead head;
-    std::memcpy(&head, table, sizeof head);
     if (head.destroy != nullptr) head.destroy(head.self);
     return invalid_argument(who + ": its function pointer '" + slot.name + "' is NULL, and every " +
                             factory.kind + " needs it")

@@ -84,7 +84,9 @@ Status read_factories(const gr_plugin_header_t& header, const gr_plugin_t& plugi
   return {};
 }
 
-Status call_entry(const gr_plugin_header_t& header, Library* library) {
+}  // namespace
+
+Status enter_library(const gr_plugin_header_t& header, Library* library) {
   const std::string stem = std::filesystem::path(library->path).stem().string();
   const gr_host_t* host = make_host_table(stem);
   gr_plugin_t plugin = {};
@@ -115,6 +117,8 @@ Status call_entry(const gr_plugin_header_t& header, Library* library) {
   library_entered(library->path, host, plugin.stop);
   return {};
 }
+
+namespace {
 
 // For the message of a library that did not load.
 std::string where_looked(const std::string& path) {
@@ -154,7 +158,7 @@ Result<Library> open_library(const std::string& path) {
   if (header->entry == nullptr) return broken("its header has no entry function");
   Library library;
   library.path = path;
-  GR_TRY(call_entry(*header, &library));
+  GR_TRY(enter_library(*header, &library));
   return library;
 }
 

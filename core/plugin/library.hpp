@@ -47,6 +47,10 @@ const std::vector<std::string>& plugin_kinds();
 /// [main]
 Result<Library> load_library(const std::string& path);
 
+/// The second half of loading: calls the entry of a checked header and reads what it lists into
+/// `library`, whose path is set. Errors as load_library. [main]
+Status enter_library(const gr_plugin_header_t& header, Library* library);
+
 /// The system's loader message, reworded: which library or symbol is missing, what to do. `looked`
 /// is where a needed library was looked for, as looked_for_text of elf_needs.hpp says it.
 std::string explain_load_error(const std::string& path, const std::string& system_text,

@@ -60,14 +60,15 @@ inline Status internal_error(std::string message) { return {GR_INTERNAL, std::mo
 inline Status io_error(std::string message) { return {GR_IO, std::move(message)}; }
 
 /// A plugin's answer as a Status; the field at fault goes in front of the message. A text without
-/// an end is cut where its member ends.
+/// an end is cut where its member ends; a status that nobody knows is GR_INTERNAL.
 inline Status status_from(int32_t code, const gr_error_t& err) {
   if (code == GR_OK) return {};
   std::string text(err.field, strnlen(err.field, sizeof err.field));
   if (!text.empty()) text += ": ";
   const size_t length = strnlen(err.message, sizeof err.message);
   text += length > 0 ? std::string_view(err.message, length) : "no message given";
-  return {code, std::move(text)};
+  if (code > GR_OK && code <= GR_INTERNAL) return {code, std::move(text)};
+  return {GR_INTERNAL, "it returned the unknown status " + std::to_string(code) + ": " + text};
 }
 
 /// Writes a Status into a caller-owned record and returns its code.

@@ -26,6 +26,9 @@ Type type_of(const gr_data_output_t& output) { return {output.dtype, shape_of(ou
 
 bool is_plain_symbol(const Dim& dim) { return !dim.is_number() && Dim::symbol(dim.text()) == dim; }
 
+// Far beyond what a row holds; sums and products of what is allowed do not overflow.
+constexpr int64_t kMostRowBytes = int64_t{1} << 30;
+
 // What breaks the rules of gradrack/data.h in a declared output, or "".
 std::string fault_of(const gr_data_output_t& output, const std::vector<std::string>& earlier) {
   if (output.name == nullptr || output.name[0] == '\0') return "has no name";
@@ -40,10 +43,15 @@ std::string fault_of(const gr_data_output_t& output, const std::vector<std::stri
   if (output.dims[0].symbol == nullptr || std::string_view(output.dims[0].symbol) != "batch") {
     return fmt::format("'{}' must have \"batch\" as its first dim", output.name);
   }
+  int64_t row_bytes = gr_dtype_bytes(output.dtype);
   for (uint32_t k = 1; k < output.rank; ++k) {
     if (output.dims[k].symbol != nullptr || output.dims[k].size < 0) {
       return fmt::format("'{}' has a dim {} that is no number", output.name, k);
     }
+    if (output.dims[k].size > kMostRowBytes / std::max<int64_t>(1, row_bytes)) {
+      return fmt::format("'{}' has rows of more than {} bytes", output.name, kMostRowBytes);
+    }
+    row_bytes *= output.dims[k].size;
   }
   return "";
 }
@@ -62,6 +70,11 @@ Result<Feed> Feed::make(const gr_data_t& data, std::string name, uint64_t seed) 
   const gr_data_info_t& info = feed.info_;
   if (info.output_count == 0 || info.outputs == nullptr || info.output_stride == 0) {
     return invalid_argument("data '" + feed.name_ + "' declares no outputs");
+  }
+  if (info.output_stride < sizeof(gr_data_output_t) ||
+      info.output_stride % alignof(gr_data_output_t) != 0) {
+    return invalid_argument(fmt::format("data '{}': output_stride is {}, wanted {}", feed.name_,
+                                        info.output_stride, sizeof(gr_data_output_t)));
   }
   for (uint32_t k = 0; k < info.output_count; ++k) {
     const std::string fault = fault_of(feed.output(k), feed.names_);

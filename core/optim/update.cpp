@@ -21,6 +21,28 @@ Result<ValueId> scalar(Graph& graph, const std::string& name) {
   return graph.add_source(std::move(value));
 }
 
+// Far beyond any state; sums of what is allowed do not overflow.
+constexpr int64_t kMostStateBytes = int64_t{1} << 44;
+
+// What breaks the rules of gradrack/optimizer.h in a declared state, or "".
+std::string fault_of(const gr_state_t& state) {
+  if (state.name == nullptr || state.name[0] == '\0' || state.rank > GR_MAX_RANK) {
+    return "declares a state without a name or with more than 8 dims";
+  }
+  int64_t bytes = gr_dtype_bytes(state.dtype);
+  if (bytes < 1 || bytes > 8) {
+    return "declares state " + std::string(state.name) + " with an unknown dtype";
+  }
+  for (uint32_t k = 0; k < state.rank; ++k) {
+    if (state.dims[k] < 0 || state.dims[k] > kMostStateBytes / std::max<int64_t>(1, bytes)) {
+      return "declares state " + std::string(state.name) + " with the dim " +
+             std::to_string(state.dims[k]);
+    }
+    bytes *= state.dims[k];
+  }
+  return "";
+}
+
 class ParameterUpdate {
  public:
   ParameterUpdate(Graph& graph, const GroupUpdate& group, ValueId ok)
@@ -77,9 +99,8 @@ class ParameterUpdate {
         status_from(optimizer.declare_state(optimizer.self, &info, declared, &count, &err), err));
     if (count > GR_MAX_STATES) return invalid_argument("declares more than 8 states");
     for (uint32_t k = 0; k < count; ++k) {
-      if (declared[k].name == nullptr || declared[k].rank > GR_MAX_RANK) {
-        return invalid_argument("declares a state without a name or with more than 8 dims");
-      }
+      const std::string fault = fault_of(declared[k]);
+      if (!fault.empty()) return invalid_argument(fault);
       Value state;
       state.source = Source::kState;
       state.name = std::string(info.name) + "." + declared[k].name;

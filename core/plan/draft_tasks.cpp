@@ -147,6 +147,13 @@ Status prepare(Draft* draft, const NodeGroup& nodes) {
     return status_from(code, err).with_context(
         fmt::format("backend {}: prepare {}", device.name(), op.full_name()));
   }
+  if (kernel == nullptr || task.info.workspace_bytes < 0) {
+    return internal_error(fmt::format(
+        "backend {}: prepare {} said that it is done, and gave {}", device.name(),
+        draft->graph().nodes()[nodes[0]].op->full_name(),
+        kernel == nullptr ? std::string("no kernel")
+                          : fmt::format("a workspace of {} bytes", task.info.workspace_bytes)));
+  }
   task.kernel = static_cast<int32_t>(draft->plan->kernels.size());
   draft->plan->kernels.emplace_back(backend, kernel);
   draft->tasks.push_back(std::move(task));

@@ -1,41 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu against reference, operator by operator: the cases of op_cases.cpp, one table of tolerances.
+// cpu against reference, operator by operator: the cases of op_cases.cpp, the kit's table of tolerances.
 //
 // GRADRACK_TEST_SEED repeats a run with the seed that a failure printed.
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <random>
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/reference/kernels.hpp"
-#include "tests/conformance/op_cases.hpp"
+#include "sdk/conformance/op_cases.hpp"
+#include "sdk/conformance/tolerance.hpp"
+#include "tests/conformance/op_run.hpp"
 
 namespace gradrack::conformance {
 namespace {
-
-/// Largest |cpu - reference| over the largest |reference| of a tensor, and at least this
-/// absolutely. Others than those named: 4e-7, about 3 roundings of float32.
-const std::map<std::string, double> kTolerance = {
-    {"gradrack.FusedMatMul", 2e-6},  // sums of K products in float32
-    {"Conv", 2e-6},
-    {"gradrack.ConvInputGrad", 2e-6},
-    {"gradrack.ConvWeightGrad", 2e-6},
-    {"gradrack.GatherGrad", 1e-6},  // sums in float32 in the order of indices
-    {"ScatterElements", 1e-6},
-    {"Pow", 1e-6},
-    {"gradrack.GeluGrad", 1e-6},  // differences of two near terms
-    {"gradrack.SwishGrad", 1e-6},
-    {"gradrack.AdamW", 1e-6},
-    {"gradrack.LayerNormalizationGrad", 1e-6},
-    {"gradrack.RMSNormalizationGrad", 1e-6},
-    {"gradrack.BatchNormalizationGrad", 1e-6},
-};
-
-double tolerance(const std::string& op) {
-  const auto found = kTolerance.find(op);
-  return found != kTolerance.end() ? found->second : 4e-7;
-}
 
 uint64_t seed() {
   const char* wanted = std::getenv("GRADRACK_TEST_SEED");
@@ -54,7 +32,7 @@ void compare(const OpCase& c, const OpAnswer& got, const OpAnswer& want) {
       if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
     }
     const bool real = a.dtype == GR_FLOAT32 || a.dtype == GR_FLOAT64;
-    const double most = real ? tolerance(c.op) * scale : 0.0;
+    const double most = real ? tolerance(c.op, GR_FLOAT32) * scale : 0.0;
     for (size_t i = 0; i < a.values.size(); ++i) {
       const double x = a.values[i], y = b.values[i];
       const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= most;

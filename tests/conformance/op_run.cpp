@@ -2,9 +2,7 @@
 // Runs one operator case: builds the one-node graph for its types, fills tensors, calls the kernel.
 #include "tests/conformance/op_run.hpp"
 
-#include <cmath>
 #include <cstring>
-#include <random>
 
 #include "backends/common/stream.hpp"
 #include "backends/common/tensor_access.hpp"
@@ -48,51 +46,13 @@ struct Buffer {
   }
 };
 
-double draw(const InputSpec& input, int64_t k, std::mt19937_64& random) {
-  switch (input.fill) {
-    case Fill::kPositive:
-      return std::uniform_real_distribution<double>(0.1, 2.0)(random);
-    case Fill::kBool:
-      return static_cast<double>(random() % 2);
-    case Fill::kIndex:
-      return static_cast<double>(random() % static_cast<uint64_t>(input.limit));
-    case Fill::kInts:
-      return static_cast<double>(input.ints[static_cast<size_t>(k)]);
-    case Fill::kNumber:
-      return input.number;
-    default:
-      return std::normal_distribution<double>(0.0, 1.0)(random);
-  }
-}
-
-void fill(const InputSpec& input, Buffer* buffer, std::mt19937_64& random) {
+void fill(const InputSpec& input, const std::vector<double>& numbers, Buffer* buffer) {
   buffer->make(input.dtype, input.dims);
   host::dispatch_any(input.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = static_cast<T*>(buffer->tensor.data);
-    for (int64_t k = 0; k < buffer->count; ++k) data[k] = static_cast<T>(draw(input, k, random));
+    for (size_t k = 0; k < numbers.size(); ++k) data[k] = static_cast<T>(numbers[k]);
   });
-}
-
-/// Puts the inputs into `graph` so that its rules can infer: constants where contents are known.
-std::vector<ValueId> declare(const OpCase& c, Graph* graph) {
-  std::vector<ValueId> ids;
-  for (size_t k = 0; k < c.inputs.size(); ++k) {
-    const InputSpec& input = c.inputs[k];
-    if (input.fill == Fill::kAbsent) {
-      ids.push_back(GR_NO_VALUE);
-      continue;
-    }
-    Value value;
-    value.type = {input.dtype, Shape(input.dims.begin(), input.dims.end())};
-    value.source = Source::kInput;
-    value.name = "x" + std::to_string(k);
-    auto id = input.fill == Fill::kInts ? graph->add_constant(value.type, {{}, input.ints})
-                                        : graph->add_source(value);
-    EXPECT_TRUE(id.ok()) << id.status().message();
-    ids.push_back(id.ok() ? *id : ValueId{GR_NO_VALUE});
-  }
-  return ids;
 }
 
 /// The attributes as C structs; `strings` and lists live in the node's Attrs.
@@ -118,14 +78,6 @@ std::vector<gr_attr_t> c_attrs(const Attrs& attrs) {
   return out;
 }
 
-InputSpec spec(gr_dtype_t dtype, std::vector<int64_t> dims, Fill how) {
-  InputSpec out;
-  out.dtype = dtype;
-  out.dims = std::move(dims);
-  out.fill = how;
-  return out;
-}
-
 OpOutput read(const Buffer& buffer) {
   OpOutput out{buffer.dtype, buffer.shape, {}};
   host::dispatch_any(buffer.dtype, [&](auto zero) {
@@ -138,55 +90,15 @@ OpOutput read(const Buffer& buffer) {
 
 }  // namespace
 
-InputSpec f(std::vector<int64_t> dims) { return spec(GR_FLOAT32, std::move(dims), Fill::kNormal); }
-InputSpec pos(std::vector<int64_t> dims) {
-  return spec(GR_FLOAT32, std::move(dims), Fill::kPositive);
-}
-InputSpec wide(std::vector<int64_t> dims) {
-  return spec(GR_FLOAT64, std::move(dims), Fill::kNormal);
-}
-InputSpec mask(std::vector<int64_t> dims) { return spec(GR_BOOL, std::move(dims), Fill::kBool); }
-InputSpec index(std::vector<int64_t> dims, int64_t limit) {
-  InputSpec out = spec(GR_INT64, std::move(dims), Fill::kIndex);
-  out.limit = limit;
-  return out;
-}
-InputSpec ints(std::vector<int64_t> values) {
-  InputSpec out = spec(GR_INT64, {static_cast<int64_t>(values.size())}, Fill::kInts);
-  out.ints = std::move(values);
-  return out;
-}
-InputSpec num(gr_dtype_t dtype, double value) {
-  InputSpec out = spec(dtype, {}, Fill::kNumber);
-  out.number = value;
-  return out;
-}
-InputSpec none() { return spec(GR_FLOAT32, {}, Fill::kAbsent); }
-
-std::string OpCase::text() const {
-  std::string out = op + "(";
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    host::TensorSpec tensor;
-    tensor.dtype = inputs[k].dtype;
-    tensor.dims = inputs[k].dims;
-    const bool absent = inputs[k].fill == Fill::kAbsent;
-    out += (k > 0 ? ", " : "") + (absent ? std::string("-") : host::type_text(tensor));
-  }
-  return out + ") " + attrs.text();
-}
-
 OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed, bool in_place) {
   OpAnswer answer;
-  Graph graph;
-  const bool own = c.op.rfind("gradrack.", 0) == 0;
-  const std::string name = own ? c.op.substr(9) : c.op;
-  const auto made =
-      graph.add_node(own ? "gradrack" : "", name, declare(c, &graph), c.attrs, c.outputs);
+  const auto made = case_graph(c);
   EXPECT_TRUE(made.ok()) << c.text() << ": " << made.status().message();
   if (!made.ok()) return answer;
+  const Graph& graph = *made;
   const Node& node = graph.nodes().back();
 
-  std::mt19937_64 random(seed);
+  const std::vector<std::vector<double>> numbers = draw_contents(c, seed);
   std::vector<Buffer> in(c.inputs.size()), out(node.outputs.size());
   std::vector<gr_value_type_t> in_types, out_types;
   for (size_t k = 0; k < in.size(); ++k) {
@@ -194,7 +106,7 @@ OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed
       in_types.push_back({GR_NO_VALUE, 0, 0, 0, nullptr, nullptr});
       continue;
     }
-    fill(c.inputs[k], &in[k], random);
+    fill(c.inputs[k], numbers[k], &in[k]);
     in_types.push_back(in[k].type(node.inputs[k], c.inputs[k].fill == Fill::kInts));
   }
   for (size_t k = 0; k < out.size(); ++k) {

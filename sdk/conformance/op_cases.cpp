@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cases by which backends are compared: one line each.
-#include "tests/conformance/op_cases.hpp"
+#include "sdk/conformance/op_cases.hpp"
 
 #include <cmath>
 
-namespace gradrack::conformance {
+namespace gradrack::conform {
 namespace {
 
 using Ints = std::vector<int64_t>;
@@ -351,4 +351,4 @@ std::vector<OpCase> step_cases() {
   return cases;
 }
 
-}  // namespace gradrack::conformance
+}  // namespace gradrack::conform

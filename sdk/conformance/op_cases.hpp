@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases by which two backends are compared: every operator the cpu backend claims, with
+// The cases by which two backends are compared: every operator that needs a kernel, with
 // zero-size, one-element, odd and broadcast shapes, and shapes large enough to be spread over
 // threads.
 //
@@ -9,9 +9,9 @@
 
 #include <vector>
 
-#include "tests/conformance/op_run.hpp"
+#include "sdk/conformance/op_case.hpp"
 
-namespace gradrack::conformance {
+namespace gradrack::conform {
 
 std::vector<OpCase> elementwise_cases();  // unary, binary, comparisons, Where, Cast
 std::vector<OpCase> move_cases();         // Transpose, Slice, Concat, Gather, ...
@@ -19,5 +19,7 @@ std::vector<OpCase> product_cases();      // FusedMatMul
 std::vector<OpCase> row_cases();          // reductions, softmax, norms
 std::vector<OpCase> image_cases();        // Conv, pools, BatchNormalization
 std::vector<OpCase> step_cases();         // losses, AdamW, Dropout, rotary, masks
+std::vector<OpCase> composite_cases();    // MatMul, Attention, ...: mostly run as decompositions
+std::vector<OpCase> all_op_cases();
 
-}  // namespace gradrack::conformance
+}  // namespace gradrack::conform

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of operators that backends mostly run as their decomposition, and of the few primitives
+// that no model needs fast: see op_cases.hpp.
+#include "sdk/conformance/op_cases.hpp"
+
+namespace gradrack::conform {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+void add_products(std::vector<OpCase>* cases) {
+  const std::vector<std::pair<Ints, Ints>> pairs = {
+      {{3, 4}, {4, 5}}, {{2, 3, 4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{4}, {4, 5}},
+      {{3, 4}, {4}},    {{4}, {4}},          {{0, 4}, {4, 5}},       {{2, 1, 3, 4}, {5, 4, 2}}};
+  for (const auto& [a, b] : pairs) cases->push_back({"MatMul", {f(a), f(b)}, {}});
+  const Attrs swapped{{"transA", int64_t{1}}, {"transB", int64_t{1}}, {"alpha", 0.5}};
+  cases->push_back({"Gemm", {f({3, 4}), f({4, 5}), f({5})}, {}});
+  cases->push_back({"Gemm", {f({3, 4}), f({4, 5})}, {}});
+  cases->push_back({"Gemm", {f({4, 3}), f({5, 4}), f({3, 1})}, swapped});
+  cases->push_back({"Gemm", {f({0, 4}), f({4, 5}), f({5})}, {}});
+}
+
+void add_attention(std::vector<OpCase>* cases) {
+  const Attrs causal{{"is_causal", int64_t{1}}};
+  cases->push_back({"Attention", {f({2, 2, 3, 4}), f({2, 2, 5, 4}), f({2, 2, 5, 3})}, {}, 1});
+  cases->push_back({"Attention", {f({1, 4, 3, 2}), f({1, 2, 3, 2}), f({1, 2, 3, 2})}, causal, 1});
+  cases->push_back({"Attention",
+                    {f({2, 3, 8}), f({2, 4, 4}), f({2, 4, 6})},
+                    {{"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}, {"softcap", 1.5}},
+                    1});
+  cases->push_back(
+      {"Attention",
+       {f({2, 2, 3, 2}), f({2, 2, 4, 2}), f({2, 2, 4, 2}), f({2, 1, 3, 4})},
+       {},
+       1});
+  cases->push_back({"Attention", {f({2, 4, 16, 8}), f({2, 4, 16, 8}), f({2, 4, 16, 8})}, causal, 1});
+}
+
+void add_rest(std::vector<OpCase>* cases) {
+  for (const char* op : {"Sum", "Max", "Min"}) {
+    cases->push_back({op, {f({2, 3}), f({3}), f({2, 1})}, {}});
+    cases->push_back({op, {f({4})}, {}});
+  }
+  cases->push_back({"Clip", {f({11}), known(GR_FLOAT32, -0.9), known(GR_FLOAT32, 1.1)}, {}});
+  cases->push_back({"Clip", {f({2, 5}), known(GR_FLOAT32, -0.9)}, {}});
+  cases->push_back({"Clip", {f({0, 5}), none(), known(GR_FLOAT32, 0.9)}, {}});
+  for (const Ints& dims : std::vector<Ints>{{2, 4, 3, 2}, {3, 4}, {2, 4, 3}}) {
+    cases->push_back(
+        {"GroupNormalization", {f(dims), f({4}), f({4})}, {{"num_groups", int64_t{2}}}});
+  }
+  cases->push_back({"GlobalAveragePool", {f({2, 3, 4, 2})}, {}});
+  cases->push_back({"GlobalAveragePool", {f({2, 3, 5})}, {}});
+  cases->push_back({"Dropout", {f({3, 4}), known(GR_FLOAT32, 0.25)}, {}, 1});
+  for (const int64_t axis : {0, 1, -1}) {
+    for (const int64_t keep : {0, 1}) {
+      cases->push_back({"ArgMax", {f({3, 5, 2})}, {{"axis", axis}, {"keepdims", keep}}});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> composite_cases() {
+  std::vector<OpCase> cases;
+  add_products(&cases);
+  add_attention(&cases);
+  add_rest(&cases);
+  return cases;
+}
+
+std::vector<OpCase> all_op_cases() {
+  std::vector<OpCase> all;
+  for (auto* table : {elementwise_cases, move_cases, product_cases, row_cases, image_cases,
+                      step_cases, composite_cases}) {
+    std::vector<OpCase> rows = table();
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+}  // namespace gradrack::conform

@@ -173,7 +173,7 @@ std::string claim_rotary(const NodeSpec& node) {
 std::string claim_trilu(const NodeSpec& node) {
   std::vector<int64_t> k;
   if (node.has_input(1) && !node.known_ints(1, &k)) return "k is not a constant";
-  return claim_float32(node);
+  return claim_float32_data(node);
 }
 
 }  // namespace

@@ -28,4 +28,11 @@ std::string claim_float32(const host::NodeSpec& node) {
   return host::refuse_reals_except(node, {GR_FLOAT32});
 }
 
+std::string claim_float32_data(const host::NodeSpec& node) {
+  if (node.inputs[0].dtype != GR_FLOAT32) {
+    return "input 0 is " + host::dtype_text(node.inputs[0].dtype);
+  }
+  return claim_float32(node);
+}
+
 }  // namespace gradrack::cpu

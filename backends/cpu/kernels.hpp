@@ -36,5 +36,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context);
 
 /// Claim of kernels that know float32 alone: every floating input and output must be it.
 std::string claim_float32(const host::NodeSpec& node);
+/// The same, and input 0 is float32, not an integer.
+std::string claim_float32_data(const host::NodeSpec& node);
 
 }  // namespace gradrack::cpu

@@ -63,11 +63,11 @@ void add_unary_kernels(host::KernelTable& table, const Context& context) {
                                                {"Softplus", Unary::kSoftplus},
                                                {"Reciprocal", Unary::kReciprocal}};
   for (const auto& [op, which] : ops) {
-    table.add({op, claim_float32, [&context, which = which](const NodeSpec& node) {
+    table.add({op, claim_float32_data, [&context, which = which](const NodeSpec& node) {
                  return make_unary(node, context, which);
                }});
   }
-  table.add({"Gelu", claim_float32, [&context](const NodeSpec& node) {
+  table.add({"Gelu", claim_float32_data, [&context](const NodeSpec& node) {
                const bool tanh = node.get_string("approximate") == "tanh";
                return make_unary(node, context, tanh ? Unary::kGeluTanh : Unary::kGelu);
              }});

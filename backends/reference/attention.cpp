@@ -178,8 +178,7 @@ std::unique_ptr<host::Kernel> make_masked_copy(const NodeSpec& node, T fill, Kee
 }
 
 void add_trilu(host::KernelTable& table) {
-  table.add({"Trilu", [](const NodeSpec&) { return std::string(); },
-             [](const NodeSpec& node) {
+  table.add({"Trilu", claim_reals, [](const NodeSpec& node) {
                std::unique_ptr<host::Kernel> kernel;
                const bool upper = node.get_int("upper") != 0, has_k = node.has_input(1);
                const auto keep = [=](Inputs in, int64_t row, int64_t column) {

@@ -26,8 +26,8 @@ void try_decomposition(const Bench& bench, const OpCase& c, const Graph& graph,
                        const std::vector<HostArray>& want, CellReport* report) {
   const auto got = evaluate(graph, sources, {bench.tested});
   if (!got.ok()) {
-    report->failures.push_back(c.text() + ": its decomposition is claimed, but fails: " +
-                               got.status().message());
+    report->failures.push_back(
+        c.text() + ": its decomposition is claimed, but fails: " + got.status().message());
     return;
   }
   for (const std::string& fault : got->faults) {
@@ -44,8 +44,8 @@ void try_decomposition(const Bench& bench, const OpCase& c, const Graph& graph,
 
 /// One case whose graph and reference answer are known.
 Status try_case(const Bench& bench, const OpCase& c, const Graph& graph,
-                const std::map<std::string, HostArray>& sources,
-                const std::vector<HostArray>& want, CellReport* report) {
+                const std::map<std::string, HostArray>& sources, const std::vector<HostArray>& want,
+                CellReport* report) {
   GR_ASSIGN(const BoundGraph bound, bind_graph(graph, {}));
   const size_t node = graph.nodes().size() - 1;
   GR_ASSIGN(const std::vector<Claim> claims, ask_claims(*bench.tested->device(), bound, {node}));
@@ -170,8 +170,7 @@ Result<std::vector<HostArray>> reference_answer(const Bench& bench, const OpCase
                                                 const std::vector<std::vector<double>>& numbers) {
   const OpCase wanted = reference_case(c);
   GR_ASSIGN(const Graph graph, case_graph(wanted));
-  GR_ASSIGN(Evaluation answer,
-            evaluate(graph, source_arrays(wanted, numbers), {bench.reference}));
+  GR_ASSIGN(Evaluation answer, evaluate(graph, source_arrays(wanted, numbers), {bench.reference}));
   return std::move(answer.outputs);
 }
 

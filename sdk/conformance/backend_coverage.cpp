@@ -16,9 +16,9 @@ struct Column {
   const char* dtype;
   const char* direction;
 };
-constexpr Column kColumns[] = {{"float32", "forward"},  {"float32", "backward"},
-                               {"float64", "forward"},  {"float64", "backward"},
-                               {"int64", "forward"},    {"int32", "forward"},
+constexpr Column kColumns[] = {{"float32", "forward"}, {"float32", "backward"},
+                               {"float64", "forward"}, {"float64", "backward"},
+                               {"int64", "forward"},   {"int32", "forward"},
                                {"bool", "forward"}};
 constexpr size_t kColumnCount = sizeof kColumns / sizeof kColumns[0];
 

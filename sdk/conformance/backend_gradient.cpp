@@ -96,8 +96,8 @@ void compare_gradients(const OpCase& c, const Evaluation& got, const Evaluation&
     const double most = kGradientRoom * tolerance(c.op, got.outputs[k].dtype);
     const std::string fault = compare(got.outputs[k], want.outputs[k], most);
     if (fault.empty()) continue;
-    report->failures.push_back(
-        fmt::format("{}, gradient {} of the differentiable inputs, {}", c.text(), k - first, fault));
+    report->failures.push_back(fmt::format("{}, gradient {} of the differentiable inputs, {}",
+                                           c.text(), k - first, fault));
   }
 }
 

@@ -16,9 +16,9 @@
 namespace gradrack::conform {
 
 struct Evaluation {
-  std::vector<HostArray> outputs;       ///< of the graph's outputs, in order
-  std::vector<DeviceSummary> summary;   ///< of each backend of the chain
-  std::vector<std::string> faults;      ///< promises broken by the first backend
+  std::vector<HostArray> outputs;      ///< of the graph's outputs, in order
+  std::vector<DeviceSummary> summary;  ///< of each backend of the chain
+  std::vector<std::string> faults;     ///< promises broken by the first backend
 };
 
 /// `sources`: contents by name. All dims are numbers. Errors: those of lowering (GR_UNSUPPORTED: no
@@ -34,6 +34,7 @@ inline constexpr const char* kObjectiveStage = "objective";
 enum class Cover { kNative, kDecomposed, kOther };
 const char* cover_name(Cover cover);
 /// kOther: the chain's next backend, or none of it, runs some of them.
-Result<Cover> cover_of(const Graph& graph, int32_t least_kind, const std::vector<const Rig*>& chain);
+Result<Cover> cover_of(const Graph& graph, int32_t least_kind,
+                       const std::vector<const Rig*>& chain);
 
 }  // namespace gradrack::conform

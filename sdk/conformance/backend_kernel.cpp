@@ -121,10 +121,10 @@ Status KernelRun::set_scene(const Contents& contents, const LaunchStyle& style,
       GR_TRY(buffer.put(array.bytes.data(), 0, style.guard));
       scene->buffers.push_back(std::move(buffer));
     }
-    scene->inputs.push_back(scene->tensors
-                                .emplace_back(scene->buffers[at->second], array.dtype, array.dims,
-                                              style.odd_strides)
-                                .get());
+    scene->inputs.push_back(
+        scene->tensors
+            .emplace_back(scene->buffers[at->second], array.dtype, array.dims, style.odd_strides)
+            .get());
   }
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const BoundValue& bound = bound_->at(outputs_[k]);
@@ -157,9 +157,8 @@ Status KernelRun::set_scene(const Contents& contents, const LaunchStyle& style,
 Status KernelRun::queue(Scene* scene) const {
   const gr_backend_t* b = rig_->table();
   gr_error_t err = {};
-  const int32_t code =
-      b->launch(b->self, kernel_.get(), scene->inputs.data(), scene->outputs.data(),
-                scene->workspace, rig_->stream(), &err);
+  const int32_t code = b->launch(b->self, kernel_.get(), scene->inputs.data(),
+                                 scene->outputs.data(), scene->workspace, rig_->stream(), &err);
   GR_TRY(status_from(code, err).with_context("launch"));
   return rig_->synchronize();
 }
@@ -205,8 +204,7 @@ Result<std::vector<HostArray>> KernelRun::look(const Contents& contents, const L
   return out;
 }
 
-Result<std::vector<HostArray>> KernelRun::launch(const Contents& contents,
-                                                 const LaunchStyle& style,
+Result<std::vector<HostArray>> KernelRun::launch(const Contents& contents, const LaunchStyle& style,
                                                  std::vector<std::string>* faults) const {
   Scene scene;
   GR_TRY(set_scene(contents, style, &scene));

@@ -20,11 +20,11 @@ using Contents = std::map<ValueId, HostArray>;
 
 /// What a kernel must not depend on.
 struct LaunchStyle {
-  uint8_t guard = 0x5a;       ///< bytes around every tensor
-  uint8_t output = 0x5a;      ///< bytes of outputs before the launch
-  uint8_t workspace = 0xff;   ///< bytes of the workspace before the launch
-  bool in_place = false;      ///< outputs share the memory of inputs where the kernel allows it
-  bool odd_strides = false;   ///< dims of size 1 have strides that say nothing
+  uint8_t guard = 0x5a;      ///< bytes around every tensor
+  uint8_t output = 0x5a;     ///< bytes of outputs before the launch
+  uint8_t workspace = 0xff;  ///< bytes of the workspace before the launch
+  bool in_place = false;     ///< outputs share the memory of inputs where the kernel allows it
+  bool odd_strides = false;  ///< dims of size 1 have strides that say nothing
 };
 
 class KernelRun {

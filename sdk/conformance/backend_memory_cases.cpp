@@ -25,9 +25,10 @@ Outcome alignment(Context& context) {
     b->release(b->self, memory);
     if (address == 0) return fail("allocate gives NULL and says GR_OK");
     if (address % wanted != 0) {
-      return fail(fmt::format("{} bytes at {:#x}, not a multiple of the alignment {} that "
-                              "device_info announces",
-                              bytes, address, wanted));
+      return fail(
+          fmt::format("{} bytes at {:#x}, not a multiple of the alignment {} that "
+                      "device_info announces",
+                      bytes, address, wanted));
     }
   }
   return pass();
@@ -65,12 +66,12 @@ Outcome copies(Context& context) {
     for (const auto& [destination, source] : steps) {
       gr_error_t err = {};
       const gr_backend_t* b = rig.table();
-      CONFORM_TRY(
-          status_from(b->copy(b->self, destination, source, rig.stream(), &err), err));
+      CONFORM_TRY(status_from(b->copy(b->self, destination, source, rig.stream(), &err), err));
     }
     CONFORM_TRY(rig.synchronize());
     if (sent.bytes != back.bytes) {
-      return fail(fmt::format("{} bytes to the device, across it and back are not the same", count));
+      return fail(
+          fmt::format("{} bytes to the device, across it and back are not the same", count));
     }
     for (const DeviceBuffer* buffer : {&first, &second}) {
       CONFORM_ASSIGN(const std::vector<std::byte> image, buffer->get());
@@ -81,39 +82,42 @@ Outcome copies(Context& context) {
   return pass();
 }
 
-/// A graph with one node of every operator that has a case, for batch queries.
+/// Adds the case's node to a graph of many, its sources under names of their own.
+Status add_case(const OpCase& c, Graph* graph) {
+  GR_ASSIGN(const Graph single, case_graph(c));
+  const Node& node = single.nodes().back();
+  std::vector<ValueId> inputs;
+  for (const ValueId id : node.inputs) {
+    if (id == GR_NO_VALUE) {
+      inputs.push_back(id);
+      continue;
+    }
+    Value value = single.value(id);
+    if (value.source == Source::kConstant) {
+      GR_ASSIGN(const ValueId made, graph->add_constant(value.type, ConstantData(*value.constant)));
+      inputs.push_back(made);
+      continue;
+    }
+    value.name = c.op + " " + value.name;
+    GR_ASSIGN(const ValueId made, graph->add_source(std::move(value)));
+    inputs.push_back(made);
+  }
+  GR_ASSIGN(const auto outputs, graph->add_node(*node.op, inputs, node.attrs, node.outputs.size()));
+  return graph->add_output(c.op, outputs[0]);
+}
+
+/// One node of every operator that has a small case, for batch queries.
 Result<Graph> many_nodes() {
   Graph graph;
   for (const std::string& op : operators_with_cells()) {
     const std::vector<OpCase> cases = gradient_cases(op, GR_FLOAT32);
-    if (cases.empty()) continue;
-    const OpCase& c = cases[0];
-    std::vector<ValueId> inputs;
-    for (size_t k = 0; k < c.inputs.size(); ++k) {
-      const InputSpec& input = c.inputs[k];
-      const Type type{input.dtype, Shape(input.dims.begin(), input.dims.end())};
-      if (input.fill == Fill::kAbsent) {
-        inputs.push_back(GR_NO_VALUE);
-      } else if (input.fill == Fill::kInts) {
-        GR_ASSIGN(const ValueId id, graph.add_constant(type, {{}, input.ints}));
-        inputs.push_back(id);
-      } else {
-        Value value;
-        value.type = type;
-        value.source = Source::kInput;
-        value.name = op + std::to_string(k);
-        GR_ASSIGN(const ValueId id, graph.add_source(std::move(value)));
-        inputs.push_back(id);
-      }
-    }
-    GR_ASSIGN(const auto outputs,
-              graph.add_node(c.domain(), c.name(), inputs, c.attrs, c.outputs));
-    GR_TRY(graph.add_output(op, outputs[0]));
+    if (!cases.empty()) GR_TRY(add_case(cases[0], &graph));
   }
   return graph;
 }
 
-/// The answers to one query whose arrays have `padding` more bytes an entry than this SDK's structs.
+/// The answers to one query whose arrays have `padding` more bytes an entry than this SDK's
+/// structs.
 Result<std::vector<int32_t>> verdicts(const Rig& rig, const std::vector<gr_node_view_t>& nodes,
                                       size_t padding) {
   const size_t node_stride = sizeof(gr_node_view_t) + padding;
@@ -129,12 +133,12 @@ Result<std::vector<int32_t>> verdicts(const Rig& rig, const std::vector<gr_node_
   }
   gr_error_t err = {};
   const gr_backend_t* b = rig.table();
-  GR_TRY(status_from(
-      b->claim(b->self, reinterpret_cast<const gr_node_view_t*>(node_bytes.data()),
-               static_cast<uint32_t>(node_stride), static_cast<uint32_t>(nodes.size()),
-               reinterpret_cast<gr_claim_t*>(claim_bytes.data()),
-               static_cast<uint32_t>(claim_stride), &err),
-      err));
+  GR_TRY(
+      status_from(b->claim(b->self, reinterpret_cast<const gr_node_view_t*>(node_bytes.data()),
+                           static_cast<uint32_t>(node_stride), static_cast<uint32_t>(nodes.size()),
+                           reinterpret_cast<gr_claim_t*>(claim_bytes.data()),
+                           static_cast<uint32_t>(claim_stride), &err),
+                  err));
   std::vector<int32_t> out;
   for (size_t k = 0; k < nodes.size(); ++k) {
     gr_claim_t claim;
@@ -164,7 +168,8 @@ Outcome claim_strides(Context& context) {
     const std::string op = views.views()[k].op;
     if (single[0] != whole[k]) return fail(op + " is answered otherwise alone than in a batch");
     if (padded[k] != whole[k]) {
-      return fail(op + " is answered otherwise when the arrays' strides are larger than the structs");
+      return fail(op +
+                  " is answered otherwise when the arrays' strides are larger than the structs");
     }
   }
   return pass();
@@ -180,8 +185,8 @@ Outcome unknown_operator(Context& context) {
   claim.struct_size = sizeof claim;
   gr_error_t err = {};
   const gr_backend_t* b = bench.tested->table();
-  CONFORM_TRY(status_from(
-      b->claim(b->self, &node, sizeof node, 1, &claim, sizeof claim, &err), err));
+  CONFORM_TRY(
+      status_from(b->claim(b->self, &node, sizeof node, 1, &claim, sizeof claim, &err), err));
   if (claim.verdict != GR_CLAIM_NO) return fail("com.example.Frobnicate is claimed");
   if (claim.reason[0] == '\0') return fail("com.example.Frobnicate is refused without a reason");
   return pass();

@@ -40,9 +40,9 @@ Outcome outcome_of_cell(const CellReport& report, const std::string& op, gr_dtyp
     out.verdict = Verdict::kNotApplicable;
     out.text = "the reference has no such cell";
   } else if (report.native < report.cases) {
-    out.text = fmt::format("{} of {} cases native, {} decomposed, {} by another backend: {}",
-                           report.native, report.cases, report.decomposed, report.other,
-                           report.reason);
+    out.text =
+        fmt::format("{} of {} cases native, {} decomposed, {} by another backend: {}",
+                    report.native, report.cases, report.decomposed, report.other, report.reason);
   }
   return out;
 }

@@ -114,9 +114,10 @@ Outcome random_orders(Context& context) {
     CONFORM_TRY(round.run(tasks, false));
     CONFORM_ASSIGN(const std::vector<std::byte> straight, round.result());
     if (spread == straight) continue;
-    return fail(fmt::format("round {} of {}: {} tasks on {} streams with events give other bits "
-                            "than on one stream",
-                            k, kRounds, kTasks, lab.stream_count()));
+    return fail(
+        fmt::format("round {} of {}: {} tasks on {} streams with events give other bits "
+                    "than on one stream",
+                    k, kRounds, kTasks, lab.stream_count()));
   }
   Outcome out = pass();
   out.facts["streams"] = std::to_string(lab.stream_count());
@@ -196,7 +197,8 @@ Outcome error_is_kept_once(Context& context) {
 }  // namespace
 
 void add_order_cases(std::vector<Case>* cases) {
-  cases->push_back({"L4.streams.parallel", 4, "streams do not disturb each other", parallel_chains});
+  cases->push_back(
+      {"L4.streams.parallel", 4, "streams do not disturb each other", parallel_chains});
   cases->push_back({"L4.order.random", 4,
                     "random graphs over 8 streams with events give the bits of one stream",
                     random_orders});

@@ -126,13 +126,11 @@ DeviceTensor::DeviceTensor(const DeviceBuffer& buffer, gr_dtype_t dtype, std::ve
   for (size_t k = 0; odd_strides && k < shape_.size(); ++k) {
     if (shape_[k] == 1) strides_[k] = 1234567 + static_cast<int64_t>(k);
   }
-  tensor_ =
-      describe(buffer.data(), buffer.rig().device()->dl_device(), dtype, shape_, strides_);
+  tensor_ = describe(buffer.data(), buffer.rig().device()->dl_device(), dtype, shape_, strides_);
   tensor_.byte_offset = buffer.byte_offset();
 }
 
-HostTensor::HostTensor(HostArray* array)
-    : shape_(array->dims), strides_(dense_strides(shape_)) {
+HostTensor::HostTensor(HostArray* array) : shape_(array->dims), strides_(dense_strides(shape_)) {
   if (array->bytes.empty()) array->bytes.reserve(1);  // an empty tensor has an address too
   tensor_ = describe(array->bytes.data(), {kDLCPU, 0}, array->dtype, shape_, strides_);
 }

@@ -52,7 +52,9 @@ class DeviceBuffer {
   /// Body and guards, after what the rig's stream holds.
   Result<std::vector<std::byte>> get() const;
   /// The body's part of what get() gave.
-  const std::byte* body(const std::vector<std::byte>& whole) const { return &whole[size_t(guard_)]; }
+  const std::byte* body(const std::vector<std::byte>& whole) const {
+    return &whole[size_t(guard_)];
+  }
   /// "" when both guards still hold `guard`, else which bytes were written.
   std::string guard_fault(const std::vector<std::byte>& whole, uint8_t guard) const;
 

@@ -59,8 +59,9 @@ Result<std::string> copy_to_host(StreamLab& lab, int round) {
   const auto want = static_cast<double>(lab.chain_steps());
   for (const int64_t k : {int64_t{0}, lab.elements() - 1}) {
     if (content.number(k) == want) continue;
-    return fmt::format("the copy to the host came too early: element {} is {}, and {} would be right",
-                       k, content.number(k), want);
+    return fmt::format(
+        "the copy to the host came too early: element {} is {}, and {} would be right", k,
+        content.number(k), want);
   }
   return std::string();
 }
@@ -77,8 +78,9 @@ Result<std::string> copy_from_host(StreamLab& lab, int round) {
   GR_TRY(lab.add(*counter, lab.one(), seen, stream));
   GR_TRY(lab.synchronize(stream));
   GR_ASSIGN(const std::string fault, lab.look(*seen, 8.0));
-  return told(fault, "a copy from the host, queued behind work on the same tensor, is not what the "
-                     "launch after it saw");
+  return told(fault,
+              "a copy from the host, queued behind work on the same tensor, is not what the "
+              "launch after it saw");
 }
 
 Result<std::string> launch_in_order(StreamLab& lab, int round) {

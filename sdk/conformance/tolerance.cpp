@@ -77,10 +77,17 @@ double tolerance(const std::string& op, gr_dtype_t dtype) {
   return (found != kFloat32.end() ? found->second : 4e-7) * scale_of(dtype);
 }
 
-bool specials_are_defined(const std::string& op, gr_dtype_t from, gr_dtype_t to) {
-  (void)from;
+Specials defined_specials(const std::string& op, size_t k, gr_dtype_t to) {
   // ONNX leaves the conversion of NaN and Inf to integers open.
-  return op != "Cast" || is_real_dtype(to) || to == GR_BOOL;
+  if (op == "Cast" && !is_real_dtype(to) && to != GR_BOOL) return Specials::kNone;
+  // Padding is 0 times a weight, or nothing at all: both are right.
+  if (op == "Conv" && k == 1) return Specials::kNone;
+  if (op == "gradrack.ConvWeightGrad" && k == 0) return Specials::kNone;
+  // Inf - Inf and 0 * Inf in the middle, depending on the formula.
+  if (op == "gradrack.GeluGrad" || op == "gradrack.SoftmaxCrossEntropyLossGrad") {
+    return Specials::kNaN;
+  }
+  return Specials::kAll;
 }
 
 std::string compare(const HostArray& got, const HostArray& want, double most) {
@@ -93,8 +100,8 @@ std::string compare(const HostArray& got, const HostArray& want, double most) {
   }
   const double allowed = is_real_dtype(got.dtype) ? most * scale : 0.0;
   for (size_t k = 0; k < a.size(); ++k) {
-    const bool same = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])) ||
-                      std::fabs(a[k] - b[k]) <= allowed;
+    const bool same =
+        a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])) || std::fabs(a[k] - b[k]) <= allowed;
     if (!same) return difference(static_cast<int64_t>(k), a[k], b[k], allowed);
   }
   return "";

@@ -16,9 +16,10 @@ namespace gradrack::conform {
 /// absolutely. `op` is the full name. Not for integers and bools, which are equal or wrong.
 double tolerance(const std::string& op, gr_dtype_t dtype);
 
-/// True when the operator must answer NaN and Inf in its inputs as the reference does: NaN in the
-/// same places, the same infinities. False where the standard leaves it open.
-bool specials_are_defined(const std::string& op, gr_dtype_t from, gr_dtype_t to);
+/// What must come out as the reference has it (NaN in the same places, the same infinities) when it
+/// is put into input `k`: kNone where the standard, or the order of computation, leaves it open.
+enum class Specials { kNone, kNaN, kAll };
+Specials defined_specials(const std::string& op, size_t k, gr_dtype_t to);
 
 /// "" when the two agree within `most` (relative to the largest finite |want|, or to 1), NaN
 /// counting as equal to NaN; else the first element that does not. Other dtypes than reals must be

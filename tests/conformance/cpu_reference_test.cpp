@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu against reference, operator by operator: the cases of op_cases.cpp, the kit's table of tolerances.
+// cpu against reference, operator by operator: the cases of op_cases.cpp, the kit's table of
+// tolerances.
 //
 // GRADRACK_TEST_SEED repeats a run with the seed that a failure printed.
 #include <cmath>

@@ -37,7 +37,7 @@ DLTensor describe(void* data, DLDevice device, gr_dtype_t dtype, std::vector<int
 
 Result<std::unique_ptr<Rig>> Rig::make(Device* device) {
   std::unique_ptr<Rig> rig(new Rig(device));
-  GR_ASSIGN(rig->stream_, device->make_stream());
+  GR_ASSIGN(rig->stream_, device->stream(device->info().max_streams - 1));
   return rig;
 }
 

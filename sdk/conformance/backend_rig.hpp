@@ -22,14 +22,14 @@ class Rig {
 
   Device* device() const { return device_; }
   const gr_backend_t* table() const { return device_->backend(); }
-  gr_stream_t* stream() const { return stream_.get(); }
+  gr_stream_t* stream() const { return stream_; }
   bool handles() const { return device_->info().memory == GR_MEMORY_HANDLE; }
   Status synchronize() const;
 
  private:
   explicit Rig(Device* device) : device_(device) {}
   Device* device_;
-  Stream stream_;
+  gr_stream_t* stream_ = nullptr;  // the device's last: the others are what is tried
 };
 
 /// Waits for a stream; its kept error comes back.

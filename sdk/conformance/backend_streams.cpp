@@ -33,7 +33,7 @@ Result<std::unique_ptr<StreamLab>> StreamLab::make(const Bench& bench, int64_t e
 }
 
 StreamLab::~StreamLab() {
-  for (const Stream& stream : streams_) (void)synchronize(stream.get());
+  for (gr_stream_t* const stream : streams_) (void)synchronize(stream);
   (void)rig_->synchronize();
 }
 
@@ -47,8 +47,8 @@ Status StreamLab::prepare() {
   }
   const size_t count = std::min<size_t>(kMostStreams, rig_->device()->info().max_streams);
   for (size_t k = 0; k < count; ++k) {
-    GR_ASSIGN(Stream stream, rig_->device()->make_stream());
-    streams_.push_back(std::move(stream));
+    GR_ASSIGN(gr_stream_t* const stream, rig_->device()->stream(static_cast<uint32_t>(k)));
+    streams_.push_back(stream);
   }
   GR_ASSIGN(one_, vector(1.0));
   return calibrate();

@@ -33,7 +33,7 @@ class StreamLab {
   const Rig& rig() const { return *rig_; }
   /// Streams that the device offers, 8 at most.
   size_t stream_count() const { return streams_.size(); }
-  gr_stream_t* stream(size_t k) const { return streams_[k % streams_.size()].get(); }
+  gr_stream_t* stream(size_t k) const { return streams_[k % streams_.size()]; }
   /// A new event; lives as long as the lab.
   Result<gr_event_t*> event();
 
@@ -79,7 +79,7 @@ class StreamLab {
   std::map<gr_stream_t*, Kernel> kernels_;  // one a stream, as in a plan
   std::map<gr_stream_t*, CountVector*> partners_;
   std::map<gr_stream_t*, std::unique_ptr<Workspace>> workspaces_;
-  std::vector<Stream> streams_;
+  std::vector<gr_stream_t*> streams_;  // the device's
   std::deque<StreamEvent> events_;
   std::deque<std::unique_ptr<CountVector>> vectors_;
   CountVector* one_ = nullptr;

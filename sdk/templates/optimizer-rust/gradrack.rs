@@ -20,6 +20,7 @@ pub(crate) use c;
 
 pub const OK: i32 = 0;
 pub const INVALID_ARGUMENT: i32 = 2;
+pub const OUT_OF_MEMORY: i32 = 6;
 pub const VERSION: i32 = 8;
 pub const INTERNAL: i32 = 11;
 pub const FLOAT64: i32 = 2 * 256 + 64;

@@ -8,6 +8,8 @@
 mod gradrack;
 
 use gradrack::*;
+use std::alloc::{alloc, Layout};
+use std::cmp::min;
 use std::mem::size_of;
 use std::os::raw::c_void;
 
@@ -73,6 +75,17 @@ unsafe extern "C" fn build_update(
     })
 }
 
+/// Box::new would end the process when memory is short; the host asks for an error. (Not for a
+/// struct without members: alloc wants a size.)
+unsafe fn boxed(me: MyOptimizer, err: *mut Error) -> Result<*mut MyOptimizer, i32> {
+    let place = alloc(Layout::new::<MyOptimizer>()) as *mut MyOptimizer;
+    if place.is_null() {
+        return Err(fail(err, OUT_OF_MEMORY, "no memory for an optimizer"));
+    }
+    place.write(me);
+    Ok(place)
+}
+
 unsafe extern "C" fn destroy(this: *mut c_void) {
     drop(Box::from_raw(this as *mut MyOptimizer));
 }
@@ -85,22 +98,20 @@ unsafe extern "C" fn create(
     err: *mut Error,
 ) -> i32 {
     guarded(err, || {
-        let host_size = (*out).struct_size as usize;
-        let own_size = size_of::<Optimizer>();
-        if host_size < own_size {
-            return Err(fail(err, VERSION, "the host's gr_optimizer_t is shorter than that of 1.0"));
-        }
+        let size = min((*out).struct_size as usize, size_of::<Optimizer>());
         let (items, stride) = ((*options).items as *const u8, (*options).item_stride as usize);
         let momentum = (*(items.add(MOMENTUM * stride) as *const OptionValue)).f;
-        *out = Optimizer {
-            struct_size: own_size as u32,
+        let table = Optimizer {
+            struct_size: size as u32,
             flags: 0,
-            this: Box::into_raw(Box::new(MyOptimizer { momentum })) as *mut c_void,
+            this: boxed(MyOptimizer { momentum }, err)? as *mut c_void,
             destroy: Some(destroy),
             declare_state: Some(declare_state),
             build_update: Some(build_update),
             get_extension: None,
         };
+        let bytes = &table as *const Optimizer as *const u8;
+        std::ptr::copy_nonoverlapping(bytes, out as *mut u8, size);
         Ok(())
     })
 }

@@ -8,6 +8,9 @@
 
 namespace gradrack {
 
+/// Is `word` among `words`?
+bool contains(const std::vector<std::string>& words, std::string_view word);
+
 /// Number of single-character edits between two words (Levenshtein).
 size_t edit_distance(std::string_view a, std::string_view b);
 

@@ -115,9 +115,9 @@ Result<std::unique_ptr<Candidate>> named_library(const std::string& path,
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error) return not_found(path + ": " + error.message()).in_area(Area::kPlugin);
-  const fs::path beside = fs::path(real).replace_extension(".plugin.yaml");
+  const std::string beside = manifest_path_of(real.string());
   if (fs::exists(beside, error)) {
-    GR_ASSIGN(Manifest manifest, read_manifest(beside.string(), policy));
+    GR_ASSIGN(Manifest manifest, read_manifest(beside, policy));
     if (manifest.library == real.filename()) {
       return std::make_unique<Candidate>(std::move(manifest));
     }

@@ -21,10 +21,6 @@ std::vector<std::string> host_keys(const std::string& kind) {
   return keys;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // Found and able to work on this machine; else the reason, as GR_UNSUPPORTED where falling back is
 // right.
 Result<const Factory*> find_usable(PluginRegistry& registry, const PluginChoice& choice,
@@ -115,7 +111,7 @@ Status with_option_place(const Status& status, const PluginChoice& choice) {
 
 Status probe_plugin(const Factory& factory) {
   if (factory.probe == nullptr) return {};
-  const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  const std::string who = factory.text();
   GR_TRY(plugins_still_run().with_context(who));
   gr_error_t err = {};
   try {

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "core/plugin/digest.hpp"
-#include "core/plugin/library.hpp"
 #include "core/plugin/trust.hpp"
 
 namespace gradrack {
@@ -14,27 +13,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool starts_with(const std::string& text, std::string_view stem) {
-  return text.compare(0, stem.size(), stem) == 0;
-}
-
 bool is_in_every_system(const std::string& library) {
   for (const char* stem : {"libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "libpthread.so",
                            "libdl.so", "librt.so", "ld-linux"}) {
-    if (starts_with(library, stem)) return true;
+    if (library.starts_with(stem)) return true;
   }
   return false;
 }
 
 bool is_openmp(const std::string& library) {
-  return starts_with(library, "libgomp.so") || starts_with(library, "libomp.so") ||
-         starts_with(library, "libiomp5.so");
+  return library.starts_with("libgomp.so") || library.starts_with("libomp.so") ||
+         library.starts_with("libiomp5.so");
 }
 
 // C threads, C11 threads, std::thread.
 bool starts_threads(const std::string& symbol) {
   return symbol == "pthread_create" || symbol == "thrd_create" ||
-         starts_with(symbol, "_ZNSt6thread15_M_start_thread");
+         symbol.starts_with("_ZNSt6thread15_M_start_thread");
 }
 
 }  // namespace
@@ -62,22 +57,23 @@ Result<Manifest> describe_library(const std::string& path, std::string_view byte
   return manifest;
 }
 
+Verdict answers_of(const Library& library) {
+  Verdict verdict;
+  verdict.id = library.id;
+  verdict.version = library.version;
+  verdict.abi_minor = library.abi_minor;
+  for (const Factory& factory : library.factories) {
+    verdict.offers.push_back({factory.kind, factory.name, factory.version, factory.help});
+  }
+  return verdict;
+}
+
 Result<Manifest> load_and_describe(const std::string& path) {
   GR_ASSIGN(const std::string bytes, read_trusted(path, true));
   GR_ASSIGN(const ElfFile elf, parse_elf(bytes));
   GR_TRY(check_elf_header(elf));
   GR_ASSIGN(const Library library, load_library(path));
-  Verdict verdict;
-  verdict.id = library.id;
-  verdict.version = library.version;
-  for (const Factory& factory : library.factories) {
-    verdict.offers.push_back({factory.kind, factory.name, factory.version, factory.help});
-  }
-  return describe_library(path, bytes, verdict);
-}
-
-std::string manifest_path_of(const std::string& library_path) {
-  return fs::path(library_path).replace_extension(".plugin.yaml").string();
+  return describe_library(path, bytes, answers_of(library));
 }
 
 }  // namespace gradrack

@@ -10,9 +10,13 @@
 #include <string_view>
 
 #include "core/plugin/elf_file.hpp"
+#include "core/plugin/library.hpp"
 #include "core/plugin/manifest.hpp"
 
 namespace gradrack {
+
+/// What a loaded library says of itself, as a verdict without runtimes; its status is OK.
+Verdict answers_of(const Library& library);
 
 /// The manifest of the library at `path`. `bytes` are the file's, `verdict` what the library
 /// answered. Threading is read off the imports: "openmp" (needs an OpenMP runtime), "own" (starts
@@ -22,8 +26,5 @@ Result<Manifest> describe_library(const std::string& path, std::string_view byte
 
 /// The same for a library that is loaded for it, into this process: for gradrack-probe.
 Result<Manifest> load_and_describe(const std::string& path);
-
-/// Where the manifest of that library belongs: NAME.plugin.yaml beside NAME.so.
-std::string manifest_path_of(const std::string& library_path);
 
 }  // namespace gradrack

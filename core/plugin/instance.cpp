@@ -38,7 +38,7 @@ size_t overrun(const unsigned char* guard) {
 
 Status create_table(const Factory& factory, const OptionValues& options, const KindInfo& info,
                     void* table) {
-  const std::string who = factory.kind + " '" + factory.name + "' (" + factory.library + ")";
+  const std::string who = factory.text();
   GR_TRY(plugins_still_run().with_context(who));
   if (!may_call("gr_factory_t.create", GR_THREAD_MAIN, who)) {
     return internal_error(who + ": create was called on a thread that does not play main");

@@ -73,8 +73,7 @@ Result<Instance<Table>> Instance<Table>::create(const Factory& factory, OptionVa
   GR_TRY(create_table(factory, state->options, kind_info<Table>(), &state->memory.table));
   state->made = true;
   instance_made(factory.library);
-  check_calls(&state->memory.table,
-              factory.kind + " '" + factory.name + "' (" + factory.library + ")");
+  check_calls(&state->memory.table, factory.text());
   return Instance(std::move(state));
 }
 

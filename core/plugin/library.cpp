@@ -56,9 +56,7 @@ Status check_factory(const gr_factory_t* factory, size_t index) {
 
 // A library that also speaks a newer ABI may bring kinds that came after this host.
 bool is_later_kind(const gr_plugin_header_t& header, const std::string& kind) {
-  const std::vector<std::string>& known = plugin_kinds();
-  return header.abi_max_minor > kHostMaxMinor &&
-         std::find(known.begin(), known.end(), kind) == known.end();
+  return header.abi_max_minor > kHostMaxMinor && !contains(plugin_kinds(), kind);
 }
 
 Status read_factories(const gr_plugin_header_t& header, const gr_plugin_t& plugin,
@@ -70,7 +68,7 @@ Status read_factories(const gr_plugin_header_t& header, const gr_plugin_t& plugi
     if (is_later_kind(header, raw->kind)) continue;
     const std::string what = std::string(raw->kind) + " '" + raw->name + "'";
     const std::vector<std::string>& kinds = plugin_kinds();
-    if (std::find(kinds.begin(), kinds.end(), raw->kind) == kinds.end()) {
+    if (!contains(kinds, raw->kind)) {
       return broken(what + ": unknown kind" + did_you_mean(raw->kind, kinds) +
                     "; kinds are: " + join(kinds));
     }
@@ -168,6 +166,8 @@ bool Factory::declares(std::string_view option) const {
   return std::any_of(options.begin(), options.end(),
                      [&](const gr_option_t& row) { return option == row.name; });
 }
+
+std::string Factory::text() const { return kind + " '" + name + "' (" + library + ")"; }
 
 const std::vector<std::string>& plugin_kinds() {
   static const auto* kinds = new std::vector<std::string>{

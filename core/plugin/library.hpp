@@ -27,6 +27,8 @@ struct Factory {
   int32_t (*create)(const gr_host_t*, const gr_options_t*, void*, gr_error_t*) = nullptr;
 
   bool declares(std::string_view option) const;
+  /// "optimizer 'adamw' (/path/of/the/library.so)", for messages.
+  std::string text() const;
 };
 
 struct Library {

@@ -49,6 +49,14 @@ Status read_plugins(const YamlNode& root, LockFile* lock) {
   return {};
 }
 
+Result<LockFile> lock_of(const Result<YamlNode>& root, const std::string& path) {
+  LockFile lock;
+  lock.path = path;
+  const Status status = root.ok() ? read_plugins(*root, &lock) : root.status();
+  if (!status.ok()) return status.in_area(Area::kConfig);
+  return lock;
+}
+
 }  // namespace
 
 const LockedPlugin* LockFile::find(std::string_view file) const {
@@ -74,22 +82,10 @@ Status LockFile::check_id(const std::string& library_path, const std::string& id
 }
 
 Result<LockFile> parse_lock_file(std::string_view text, const std::string& path) {
-  LockFile lock;
-  lock.path = path;
-  const Result<YamlNode> root = parse_yaml(text, path);
-  const Status status = root.ok() ? read_plugins(*root, &lock) : root.status();
-  if (!status.ok()) return status.in_area(Area::kConfig);
-  return lock;
+  return lock_of(parse_yaml(text, path), path);
 }
 
-Result<LockFile> load_lock_file(const std::string& path) {
-  LockFile lock;
-  lock.path = path;
-  const Result<YamlNode> root = load_yaml(path);
-  const Status status = root.ok() ? read_plugins(*root, &lock) : root.status();
-  if (!status.ok()) return status.in_area(Area::kConfig);
-  return lock;
-}
+Result<LockFile> load_lock_file(const std::string& path) { return lock_of(load_yaml(path), path); }
 
 std::string lock_file_text(LockFile lock) {
   std::sort(lock.plugins.begin(), lock.plugins.end(),

@@ -19,10 +19,6 @@ namespace {
 constexpr const char* kSuffix = ".plugin.yaml";
 constexpr const char* kPlainName = "plugin.yaml";
 
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 Status read_abi(const YamlNode& root, Manifest* manifest) {
   RecordReader top(root, "");
   const YamlNode* node = top.node("abi", YamlNode::Kind::kMap);
@@ -102,10 +98,19 @@ std::string Manifest::library_path() const {
   return (std::filesystem::path(file).parent_path() / library).string();
 }
 
+std::string manifest_path_of(const std::string& library_path) {
+  return std::filesystem::path(library_path).replace_extension(kSuffix).string();
+}
+
+std::string library_path_of(const std::string& manifest_path) {
+  const std::string_view suffix = kSuffix;
+  if (manifest_path.size() <= suffix.size()) return "";
+  return manifest_path.substr(0, manifest_path.size() - suffix.size()) + ".so";
+}
+
 bool is_manifest_name(std::string_view name) {
   const std::string_view suffix = kSuffix;
-  return name == kPlainName ||
-         (name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix);
+  return name == kPlainName || (name.size() > suffix.size() && name.ends_with(suffix));
 }
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {

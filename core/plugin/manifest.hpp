@@ -35,6 +35,13 @@ struct Manifest {
   std::string library_path() const;
 };
 
+/// Where the manifest of that library belongs: NAME.plugin.yaml beside NAME.so.
+std::string manifest_path_of(const std::string& library_path);
+
+/// The library that a manifest called NAME.plugin.yaml is about by its name, even when it cannot be
+/// read; "" for one that is called plugin.yaml.
+std::string library_path_of(const std::string& manifest_path);
+
 /// Does a file of this name hold a manifest?
 bool is_manifest_name(std::string_view name);
 

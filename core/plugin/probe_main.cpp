@@ -83,12 +83,7 @@ Status enter(const std::string& path, int descriptor, Verdict* verdict) {
     return invalid_argument("its entry started " + thread_list(started) +
                             ": start threads in create, and join them in stop");
   }
-  verdict->id = library->id;
-  verdict->version = library->version;
-  verdict->abi_minor = library->abi_minor;
-  for (const Factory& factory : library->factories) {
-    verdict->offers.push_back({factory.kind, factory.name, factory.version, factory.help});
-  }
+  *verdict = answers_of(*library);
   try_probes(*library, descriptor);
   return {};
 }

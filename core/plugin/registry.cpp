@@ -3,32 +3,11 @@
 #include "core/plugin/registry.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/base/text.hpp"
 #include "core/plugin/trust.hpp"
 
 namespace gradrack {
-namespace {
-
-namespace fs = std::filesystem;
-
-std::string canonical_or_same(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return error ? path : real.string();
-}
-
-// The library that a manifest called NAME.plugin.yaml is about, even when it cannot be read: that
-// library is not taken for one without a manifest.
-std::string library_beside(const std::string& manifest_path) {
-  const std::string suffix = ".plugin.yaml";
-  if (manifest_path.size() <= suffix.size()) return "";
-  return manifest_path.substr(0, manifest_path.size() - suffix.size()) + ".so";
-}
-
-}  // namespace
-
 PluginRegistry::PluginRegistry(std::vector<SearchFolder> folders, EventSink& events,
                                LoadPolicy policy)
     : folders_(std::move(folders)), events_(events), policy_(std::move(policy)) {}
@@ -102,7 +81,7 @@ void PluginRegistry::scan_folder(const SearchFolder& folder) {
   size_t count = add_manifests(folder.path, &claimed);
   for (const std::string& file : *files) {
     const std::string real = canonical_or_same(file);
-    if (std::find(claimed.begin(), claimed.end(), file) != claimed.end()) continue;
+    if (contains(claimed, file)) continue;
     ++count;
     if (is_new(real)) add_library(std::make_unique<Candidate>(real));
   }
@@ -116,7 +95,7 @@ size_t PluginRegistry::add_manifests(const std::string& folder, std::vector<std:
   if (!files.ok()) return 0;  // library_files has just read this folder
   for (const std::string& file : *files) {
     Result<Manifest> manifest = read_manifest(file, policy_);
-    claimed->push_back(manifest.ok() ? manifest->library_path() : library_beside(file));
+    claimed->push_back(manifest.ok() ? manifest->library_path() : library_path_of(file));
     if (!manifest.ok()) {
       note_failure(file, manifest.status());
     } else if (is_new(canonical_or_same(manifest->library_path()))) {
@@ -127,7 +106,7 @@ size_t PluginRegistry::add_manifests(const std::string& folder, std::vector<std:
 }
 
 bool PluginRegistry::is_new(const std::string& path) {
-  if (std::find(seen_.begin(), seen_.end(), path) != seen_.end()) return false;
+  if (contains(seen_, path)) return false;
   seen_.push_back(path);
   return true;
 }

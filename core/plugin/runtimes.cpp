@@ -7,28 +7,18 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/plugin/search_path.hpp"
+
 namespace gradrack {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string resolved(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return error ? path : real.string();
-}
-
-bool begins(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
-}
 
 // "libomp.so.5", "libomp-14.so.5", "libomp5.so"; not libomptarget and libompd, which are no
 // runtimes of their own.
 bool is_llvm_openmp(std::string_view name) {
-  if (begins(name, "libiomp5")) return true;
-  if (!begins(name, "libomp")) return false;
+  if (name.starts_with("libiomp5")) return true;
+  if (!name.starts_with("libomp")) return false;
   const std::string_view rest = name.substr(6);
-  return begins(rest, ".so") || begins(rest, "-") || begins(rest, "5.so");
+  return rest.starts_with(".so") || rest.starts_with("-") || rest.starts_with("5.so");
 }
 
 bool refused(const std::string& kind, DuplicateRuntimes policy) {
@@ -43,11 +33,11 @@ std::string pair_text(const Runtime& present, const Runtime& brought) {
 }  // namespace
 
 std::string runtime_kind(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  if (begins(name, "libgomp") || is_llvm_openmp(name)) return "OpenMP";
-  if (begins(name, "libprotobuf-lite")) return "protobuf-lite";
-  if (begins(name, "libprotobuf")) return "protobuf";
-  if (begins(name, "libcudart")) return "CUDA";
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (name.starts_with("libgomp") || is_llvm_openmp(name)) return "OpenMP";
+  if (name.starts_with("libprotobuf-lite")) return "protobuf-lite";
+  if (name.starts_with("libprotobuf")) return "protobuf";
+  if (name.starts_with("libcudart")) return "CUDA";
   return "";
 }
 
@@ -69,7 +59,7 @@ std::vector<Runtime> mapped_runtimes() {
   std::vector<Runtime> found;
   for (const std::string& path : mapped_libraries()) {
     // By its own name and by the one it was linked under: distributions rename and link.
-    const std::string real = resolved(path);
+    const std::string real = canonical_or_same(path);
     std::string kind = runtime_kind(path);
     if (kind.empty()) kind = runtime_kind(real);
     if (!kind.empty()) found.push_back({kind, real});

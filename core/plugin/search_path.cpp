@@ -62,6 +62,12 @@ Result<std::vector<std::string>> files_of(const std::string& folder,
 
 }  // namespace
 
+std::string canonical_or_same(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? path : real.string();
+}
+
 bool has_raised_privileges() { return getauxval(AT_SECURE) != 0; }
 
 std::vector<SearchFolder> search_folders(const std::vector<std::string>& command_line,

@@ -23,6 +23,9 @@ struct SearchFolder {
 /// Does the process run with rights that its user does not have (set-user-id, capabilities)?
 bool has_raised_privileges();
 
+/// `path` with its links resolved; itself where that fails.
+std::string canonical_or_same(const std::string& path);
+
 /// The folders in order, without repeats. A variable that is ignored because the privileges are
 /// `raised` is an event ("plugin_path_ignored").
 std::vector<SearchFolder> search_folders(const std::vector<std::string>& command_line,

@@ -3,7 +3,6 @@
 #include "core/plugin/verdict_cache.hpp"
 
 #include <fcntl.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "core/plugin/search_path.hpp"
 
 namespace gradrack {
 namespace {
@@ -111,7 +112,7 @@ bool still_there(const std::vector<FileStamp>& libraries) {
 }  // namespace
 
 std::string default_cache_folder() {
-  if (getauxval(AT_SECURE) != 0) return "";
+  if (has_raised_privileges()) return "";
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value != nullptr ? value : "");

@@ -5,12 +5,11 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/base/text.hpp"
 #include "core/plugin/elf_file.hpp"
 #include "core/plugin/elf_needs.hpp"
+#include "core/plugin/trust.hpp"
 #include "sdk/conformance/catalogue.hpp"
 #include "sdk/conformance/context.hpp"
 #include "sdk/conformance/elf_flags.hpp"
@@ -18,21 +17,13 @@
 namespace gradrack::conform {
 namespace {
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file.good() || !text.good()) return io_error("cannot read " + path);
-  return text.str();
-}
-
 Result<ElfFile> elf_of(Context& context) {
-  GR_ASSIGN(const std::string bytes, read_file(context.target().library));
+  GR_ASSIGN(const std::string bytes, read_trusted(context.target().library, true));
   return parse_elf(bytes);
 }
 
 Result<ElfFlags> flags_of(Context& context) {
-  GR_ASSIGN(const std::string bytes, read_file(context.target().library));
+  GR_ASSIGN(const std::string bytes, read_trusted(context.target().library, true));
   GR_ASSIGN(const ElfFile elf, parse_elf(bytes));
   return read_elf_flags(bytes);
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Level 0, the manifest beside the library: what it says must be so.
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/plugin/digest.hpp"
 #include "core/plugin/manifest.hpp"
+#include "core/plugin/trust.hpp"
 #include "sdk/conformance/catalogue.hpp"
 #include "sdk/conformance/context.hpp"
 
@@ -14,18 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::string> read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file.good()) return io_error("cannot read " + path.string());
-  return text.str();
-}
-
 // NAME.plugin.yaml, else plugin.yaml; empty when there is neither.
 fs::path manifest_beside(const fs::path& library) {
-  fs::path named = library;
-  named.replace_extension(".plugin.yaml");
+  const fs::path named = manifest_path_of(library.string());
   const fs::path plain = library.parent_path() / "plugin.yaml";
   std::error_code error;
   return fs::exists(named, error) ? named : fs::exists(plain, error) ? plain : fs::path();
@@ -35,13 +25,13 @@ Outcome manifest_holds(Context& context) {
   const fs::path library = context.target().library;
   const fs::path path = manifest_beside(library);
   if (path.empty()) return not_applicable("there is no manifest beside it");
-  CONFORM_ASSIGN(const std::string text, read_file(path));
+  CONFORM_ASSIGN(const std::string text, read_trusted(path.string(), true));
   CONFORM_ASSIGN(const Manifest manifest, parse_manifest(text, path.string()));
   if (manifest.library != library.filename()) {
     if (path.filename() == "plugin.yaml") return not_applicable("plugin.yaml is another library's");
     return fail(path.string() + " is about '" + manifest.library + "'");
   }
-  CONFORM_ASSIGN(const std::string bytes, read_file(library));
+  CONFORM_ASSIGN(const std::string bytes, read_trusted(library.string(), true));
   if (sha256_hex(bytes) != manifest.sha256) {
     return fail("sha256 in " + path.string() +
                 " is not the file's: write the manifest after "

@@ -16,6 +16,19 @@ namespace {
 constexpr int64_t kMostAlignment = int64_t{1} << 30;  // sums of sizes stay far from overflow
 }  // namespace
 
+DLTensor byte_row(const DevicePlace& place, DLDevice device, const int64_t* bytes) {
+  static int64_t stride = 1;
+  DLTensor row = {};
+  row.data = place.data;
+  row.byte_offset = place.byte_offset;
+  row.device = device;
+  row.ndim = 1;
+  row.dtype = gr_dl_dtype(GR_UINT8);
+  row.shape = const_cast<int64_t*>(bytes);  // DLPack has no const
+  row.strides = &stride;
+  return row;
+}
+
 Memory::~Memory() {
   if (data_ == nullptr) return;
   device_->backend_->release(device_->backend_->self, data_);
@@ -104,19 +117,9 @@ Status Device::read(void* to, const DevicePlace& from, int64_t bytes) {
 
 Status Device::copy(const DevicePlace& to, bool to_device, const DevicePlace& from, int64_t bytes) {
   GR_ASSIGN(gr_stream_t* const queue, stream(0));
-  int64_t stride = 1;
-  const auto row = [&](const DevicePlace& place, bool here) {
-    DLTensor tensor = {};
-    tensor.data = place.data;
-    tensor.byte_offset = place.byte_offset;
-    tensor.device = here ? dl_device() : DLDevice{kDLCPU, 0};
-    tensor.ndim = 1;
-    tensor.dtype = gr_dl_dtype(GR_UINT8);
-    tensor.shape = &bytes;
-    tensor.strides = &stride;
-    return tensor;
-  };
-  const DLTensor destination = row(to, to_device), source = row(from, !to_device);
+  const DLDevice host = {kDLCPU, 0};
+  const DLTensor destination = byte_row(to, to_device ? dl_device() : host, &bytes);
+  const DLTensor source = byte_row(from, to_device ? host : dl_device(), &bytes);
   const ThreadRole role(current_roles() | GR_THREAD_EXEC);  // set-up copies too
   gr_error_t err = {};
   int32_t code = backend_->copy(backend_->self, &destination, &source, queue, &err);

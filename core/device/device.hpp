@@ -27,6 +27,9 @@ struct DevicePlace {
   uint64_t byte_offset = 0;
 };
 
+/// `*bytes` uint8 in a row at `place`; `bytes` has to stay.
+DLTensor byte_row(const DevicePlace& place, DLDevice device, const int64_t* bytes);
+
 /// Bytes on a device, released with the owner. [plan]
 class Memory {
  public:

@@ -108,15 +108,8 @@ Status Executor::make_lanes() {
 
 Result<const DLTensor*> Executor::make_workspace(const PlanStorage& storage) {
   GR_ASSIGN(const DevicePlace place, place_of(storage, nullptr));
-  DLTensor row = {};
-  row.data = place.data;
-  row.byte_offset = place.byte_offset;
-  row.device = plan_->devices[size_t(storage.device)]->dl_device();
-  row.ndim = 1;
-  row.dtype = gr_dl_dtype(GR_UINT8);
-  row.shape = const_cast<int64_t*>(&storage.bytes);
-  row.strides = &workspace_stride_;
-  workspaces_.push_back(row);
+  const DLDevice device = plan_->devices[size_t(storage.device)]->dl_device();
+  workspaces_.push_back(byte_row(place, device, &storage.bytes));
   return &workspaces_.back();
 }
 

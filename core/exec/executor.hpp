@@ -105,7 +105,6 @@ class Executor {
   std::vector<WaitStep> waits_;
   std::vector<DLTensor*> arguments_;  // inputs, then outputs, of each step
   std::vector<DLTensor> workspaces_;
-  int64_t workspace_stride_ = 1;
 };
 
 }  // namespace gradrack

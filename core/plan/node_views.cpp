@@ -60,4 +60,24 @@ void NodeViews::add(size_t index) {
   views_.push_back(view);
 }
 
+std::vector<gr_value_type_t> NodeViews::types_of(const std::vector<ValueId>& ids) const {
+  std::vector<gr_value_type_t> types;
+  for (const ValueId id : ids) types.push_back(type_of(id));
+  return types;
+}
+
+gr_group_t NodeViews::group(const std::vector<gr_value_type_t>& inputs,
+                            const std::vector<gr_value_type_t>& outputs) const {
+  gr_group_t group = {};
+  group.struct_size = sizeof group;
+  group.node_stride = sizeof(gr_node_view_t);
+  group.nodes = views_.data();
+  group.node_count = static_cast<uint32_t>(views_.size());
+  group.inputs = inputs.data();
+  group.input_count = static_cast<uint32_t>(inputs.size());
+  group.outputs = outputs.data();
+  group.output_count = static_cast<uint32_t>(outputs.size());
+  return group;
+}
+
 }  // namespace gradrack

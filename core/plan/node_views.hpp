@@ -21,6 +21,12 @@ class NodeViews {
   void add(size_t node);
   /// The views, in the order added. Valid until the next add().
   const std::vector<gr_node_view_t>& views() const { return views_; }
+  /// All views as one group to prepare, with the types of its border. Points into this object and
+  /// the two vectors, which have to stay.
+  gr_group_t group(const std::vector<gr_value_type_t>& inputs,
+                   const std::vector<gr_value_type_t>& outputs) const;
+  /// The types of some values, for the border of a group.
+  std::vector<gr_value_type_t> types_of(const std::vector<ValueId>& ids) const;
   /// One value, for the border of a group.
   gr_value_type_t type_of(ValueId id) const;
 

@@ -127,16 +127,23 @@ Schedule build(const TaskTable& table, const std::vector<uint32_t>& order,
   return out;
 }
 
-std::vector<gr_task_t> abi_tasks(const TaskTable& table) {
-  std::vector<gr_task_t> out;
-  for (const Task& task : table.tasks) {
-    out.push_back({task.kind, task.stage, task.cost_ns, task.bytes_held, task.bytes_freed,
-                   task.deps.data(), static_cast<uint32_t>(task.deps.size()), 0});
-  }
-  return out;
-}
-
 }  // namespace
+
+TaskRequest::TaskRequest(const TaskTable& table, uint32_t streams, int64_t memory_limit) {
+  for (const Task& task : table.tasks) {
+    tasks_.push_back({task.kind, task.stage, task.cost_ns, task.bytes_held, task.bytes_freed,
+                      task.deps.data(), static_cast<uint32_t>(task.deps.size()), 0});
+  }
+  for (const std::string& stage : table.stages) stages_.push_back(stage.c_str());
+  request_.struct_size = sizeof request_;
+  request_.task_stride = sizeof(gr_task_t);
+  request_.tasks = tasks_.data();
+  request_.task_count = static_cast<uint32_t>(tasks_.size());
+  request_.stage_count = static_cast<uint32_t>(stages_.size());
+  request_.stage_names = stages_.data();
+  request_.streams = streams;
+  request_.memory_limit = memory_limit;
+}
 
 Schedule program_order(const TaskTable& table) {
   std::vector<uint32_t> order(table.tasks.size());
@@ -163,19 +170,8 @@ Result<Schedule> make_schedule(const ScheduleRequest& request) {
   streams = std::clamp<uint32_t>(streams, 1, std::max<uint32_t>(1, request.max_streams));
   std::vector<uint32_t> order(table.tasks.size()), stream(table.tasks.size());
   if (code == GR_OK) {
-    const std::vector<gr_task_t> tasks = abi_tasks(table);
-    std::vector<const char*> stages;
-    for (const std::string& stage : table.stages) stages.push_back(stage.c_str());
-    gr_schedule_request_t ask = {};
-    ask.struct_size = sizeof ask;
-    ask.task_stride = sizeof(gr_task_t);
-    ask.tasks = tasks.data();
-    ask.task_count = static_cast<uint32_t>(tasks.size());
-    ask.stage_count = static_cast<uint32_t>(stages.size());
-    ask.stage_names = stages.data();
-    ask.streams = streams;
-    ask.memory_limit = request.memory_limit;
-    code = scheduler->schedule(scheduler->self, &ask, order.data(), stream.data(), &err);
+    const TaskRequest ask(table, streams, request.memory_limit);
+    code = scheduler->schedule(scheduler->self, ask.get(), order.data(), stream.data(), &err);
   }
   Status answer = status_from(code, err);
   if (code != GR_OK && code != GR_UNSUPPORTED) return answer.with_context(who);

@@ -38,6 +38,20 @@ struct Schedule {
   std::string fallback_reason;  // why not the one asked for; "" when it was
 };
 
+/// A table as a scheduler plugin sees it; keeps what it points to. `table` must outlive it.
+class TaskRequest {
+ public:
+  TaskRequest(const TaskTable& table, uint32_t streams, int64_t memory_limit);
+  TaskRequest(const TaskRequest&) = delete;
+  TaskRequest& operator=(const TaskRequest&) = delete;
+  const gr_schedule_request_t* get() const { return &request_; }
+
+ private:
+  std::vector<gr_task_t> tasks_;
+  std::vector<const char*> stages_;
+  gr_schedule_request_t request_ = {};
+};
+
 struct ScheduleRequest {
   const TaskTable* table = nullptr;
   std::string scheduler_name;

@@ -243,20 +243,4 @@ TaskTable random_tasks(std::mt19937_64& random, uint32_t count) {
   return table;
 }
 
-TaskRequest::TaskRequest(const TaskTable& table, uint32_t streams, int64_t memory_limit) {
-  for (const Task& task : table.tasks) {
-    tasks_.push_back({task.kind, task.stage, task.cost_ns, task.bytes_held, task.bytes_freed,
-                      task.deps.data(), static_cast<uint32_t>(task.deps.size()), 0});
-  }
-  for (const std::string& stage : table.stages) stages_.push_back(stage.c_str());
-  request_.struct_size = sizeof request_;
-  request_.task_stride = sizeof(gr_task_t);
-  request_.tasks = tasks_.data();
-  request_.task_count = static_cast<uint32_t>(tasks_.size());
-  request_.stage_count = static_cast<uint32_t>(stages_.size());
-  request_.stage_names = stages_.data();
-  request_.streams = streams;
-  request_.memory_limit = memory_limit;
-}
-
 }  // namespace gradrack::conform

@@ -42,16 +42,4 @@ Result<Graph> build_update_graph(const gr_optimizer_t& optimizer, const SamplePa
 /// A random task graph: `count` tasks whose dependencies come before them.
 TaskTable random_tasks(std::mt19937_64& random, uint32_t count);
 
-/// A schedule request over a table; keeps what it points to.
-class TaskRequest {
- public:
-  TaskRequest(const TaskTable& table, uint32_t streams, int64_t memory_limit);
-  const gr_schedule_request_t* get() const { return &request_; }
-
- private:
-  std::vector<gr_task_t> tasks_;
-  std::vector<const char*> stages_;
-  gr_schedule_request_t request_ = {};
-};
-
 }  // namespace gradrack::conform

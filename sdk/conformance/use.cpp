@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/data/feed.hpp"
+#include "core/schedule/schedule.hpp"
 #include "sdk/conformance/host_batch.hpp"
 #include "sdk/conformance/samples.hpp"
 

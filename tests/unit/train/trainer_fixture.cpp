@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <fstream>
+#include <limits>
+#include <span>
 
 namespace gradrack::testing {
 
@@ -98,6 +100,20 @@ void TrainerFixture::steps(Trainer& trainer, int count) {
     const auto report = trainer.step();
     ASSERT_TRUE(report.ok()) << report.status().message();
   }
+}
+
+void TrainerFixture::expect_non_finite_step_changes_nothing(Trainer& trainer) {
+  steps(trainer, 1);
+  Store& store = trainer.programs().store();
+  const StoredTensor& weight = *store.find("norm_f.weight");
+  std::vector<float> poison(static_cast<size_t>(weight.bytes) / sizeof(float),
+                            std::numeric_limits<float>::quiet_NaN());
+  ASSERT_TRUE(store.write(weight.name, std::as_bytes(std::span(poison))).ok());
+  const std::vector<std::byte> before = parameters(trainer);
+  const auto report = trainer.step();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_FALSE(report->updated);
+  EXPECT_EQ(parameters(trainer), before);
 }
 
 }  // namespace gradrack::testing

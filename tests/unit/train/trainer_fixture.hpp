@@ -37,6 +37,8 @@ class TrainerFixture : public ::testing::Test {
   /// Bytes of everything that persists between steps.
   static std::vector<std::byte> parameters(Trainer& trainer);
   static void steps(Trainer& trainer, int count);
+  /// One good step, a poisoned weight, one more: it must not update, nor change a byte.
+  static void expect_non_finite_step_changes_nothing(Trainer& trainer);
 
  private:
   std::unique_ptr<Trainer> make(const std::string& model_and_data,

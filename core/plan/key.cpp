@@ -1,115 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and the cache of plans: see key.hpp.
+// Keys of plans: see key.hpp.
 #include "core/plan/key.hpp"
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "core/base/text.hpp"
+#include <algorithm>
 
 namespace gradrack {
 
 namespace {
 
-class Hash {
- public:
-  void add(const void* data, size_t bytes) {
-    const auto* at = static_cast<const unsigned char*>(data);
-    for (size_t k = 0; k < bytes; ++k) value_ = (value_ ^ at[k]) * UINT64_C(0x100000001b3);
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  uint64_t value_ = UINT64_C(0xcbf29ce484222325);  // FNV-1a
+struct NamedPart {
+  const char* name;
+  std::string PlanKeyParts::*text;
 };
 
-std::string graph_hash(const Graph& graph) {
-  Hash hash;
-  const std::string text = dump(graph);
-  hash.add(text.data(), text.size());
-  for (const Value& value : graph.values()) {
-    if (value.constant == nullptr) continue;
-    const std::string type = to_text(value.type);
-    hash.add(type.data(), type.size());
-    hash.add(value.constant->reals.data(), value.constant->reals.size() * sizeof(double));
-    hash.add(value.constant->ints.data(), value.constant->ints.size() * sizeof(int64_t));
-  }
-  return fmt::format("{:016x}", hash.value());
+constexpr NamedPart kParts[] = {
+    {"program", &PlanKeyParts::program},
+    {"model", &PlanKeyParts::model},
+    {"training", &PlanKeyParts::training},
+    {"shapes", &PlanKeyParts::shapes},
+    {"trainable", &PlanKeyParts::trainable},
+    {"objectives", &PlanKeyParts::objectives},
+    {"precision", &PlanKeyParts::precision},
+    {"optimizer", &PlanKeyParts::optimizer},
+    {"backend chain", &PlanKeyParts::backend_chain},
+    {"fallback", &PlanKeyParts::fallback},
+    {"scheduler", &PlanKeyParts::scheduler},
+    {"memory limit", &PlanKeyParts::memory_limit},
+    {"recompute", &PlanKeyParts::recompute},
+};
+// A part that the table lacks would be in no digest.
+static_assert(sizeof(PlanKeyParts) == std::size(kParts) * sizeof(std::string));
+
+/// At most this much of a value is printed, from a little before the place where two part.
+constexpr size_t kShown = 80;
+constexpr size_t kBefore = 20;
+
+std::string excerpt(const std::string& text, size_t parting) {
+  if (text.empty()) return "(nothing)";
+  if (text.size() <= kShown) return text;
+  const size_t from = std::min(parting > kBefore ? parting - kBefore : 0, text.size() - 1);
+  return fmt::format("{}{}{}", from > 0 ? "..." : "", text.substr(from, kShown),
+                     from + kShown < text.size() ? "..." : "");
 }
 
 }  // namespace
 
-std::array<std::pair<const char*, const std::string*>, 6> PlanKey::parts() const {
-  return {{{"graph", &graph},
-           {"bindings", &bindings},
-           {"chain", &chain},
-           {"fallback", &fallback},
-           {"scheduler", &scheduler},
-           {"memory limit", &memory_limit}}};
+PlanKey::PlanKey(PlanKeyParts parts)
+    : parts_(std::make_shared<const PlanKeyParts>(std::move(parts))) {
+  ContentHash all, but_shapes;
+  for (const NamedPart& part : kParts) {
+    const std::string& text = (*parts_).*part.text;
+    all.add(text);
+    if (part.text != &PlanKeyParts::shapes) but_shapes.add(text);
+  }
+  digest_ = all.digest();
+  class_digest_ = but_shapes.digest();
 }
 
 std::string PlanKey::text() const {
   std::string out;
-  for (const auto& [name, value] : parts()) {
-    out += fmt::format("{}{}={{{}}}", out.empty() ? "" : " ", name, *value);
+  for (const NamedPart& part : kParts) {
+    out += fmt::format("{}{}={{{}}}", out.empty() ? "" : " ", part.name, (*parts_).*part.text);
   }
   return out;
 }
 
-std::vector<std::string> PlanKey::difference(const PlanKey& other) const {
+std::vector<std::string> PlanKey::differences(const PlanKey& asked) const {
   std::vector<std::string> out;
-  const auto mine = parts(), theirs = other.parts();
-  for (size_t k = 0; k < mine.size(); ++k) {
-    if (*mine[k].second != *theirs[k].second) out.emplace_back(mine[k].first);
+  for (const NamedPart& part : kParts) {
+    const std::string& mine = (*parts_).*part.text;
+    const std::string& theirs = (*asked.parts_).*part.text;
+    if (mine == theirs) continue;
+    const auto at = std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+    const auto parting = static_cast<size_t>(at.first - mine.begin());
+    out.push_back(
+        fmt::format("{}: {} != {}", part.name, excerpt(mine, parting), excerpt(theirs, parting)));
   }
   return out;
 }
 
-PlanKey key_of(const PlanRequest& request, const std::string& scheduler_options) {
-  PlanKey key;
-  key.graph = graph_hash(*request.graph);
-  for (const auto& [name, number] : request.bindings) {
-    key.bindings += fmt::format("{}{}={}", key.bindings.empty() ? "" : " ", name, number);
-  }
-  for (const Device* device : request.devices) {
-    const char* about = device->info().description;
-    key.chain += fmt::format("{}{} ({})", key.chain.empty() ? "" : ", ", device->name(),
-                             about != nullptr ? about : "");
-  }
-  key.fallback = std::to_string(static_cast<int>(request.fallback));
-  key.scheduler = request.scheduler == nullptr ? "program order"
-                                               : request.scheduler_name + " " + scheduler_options;
-  key.memory_limit = std::to_string(request.memory_limit);
-  return key;
-}
-
-std::string PlanCache::explain_miss(const PlanKey& key) const {
-  std::string best = "first plan";
-  size_t fewest = SIZE_MAX;
-  for (const auto& [held, plan] : held_) {
-    const std::vector<std::string> differs = key.difference(held);
-    if (differs.size() >= fewest) continue;
-    fewest = differs.size();
-    best = "differs in " + join(differs);
-  }
-  return best;
-}
-
-Result<std::shared_ptr<const Plan>> PlanCache::get(const PlanRequest& request,
-                                                   const std::string& scheduler_options) {
-  PlanKey key = key_of(request, scheduler_options);
-  for (const auto& [held, plan] : held_) {
-    if (!(held == key)) continue;
-    ++hits_;
-    return plan;
-  }
-  ++misses_;
-  last_miss_ = explain_miss(key);
-  GR_ASSIGN(std::shared_ptr<const Plan> made, make_plan(request));
-  if (held_.size() >= limit_ && !held_.empty()) held_.erase(held_.begin());
-  held_.emplace_back(std::move(key), made);
-  return made;
+std::string device_text(const Device& device) {
+  const gr_device_info_t& info = device.info();
+  static const char* const kMemories[] = {"device", "host", "handle"};
+  return fmt::format("{} ({}; memory {}, alignment {}, {} streams)", device.name(),
+                     info.description != nullptr ? info.description : "no description",
+                     kMemories[info.memory], info.alignment, info.max_streams);
 }
 
 }  // namespace gradrack

@@ -1,59 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlanKey and PlanCache: a plan is made once for all that decides it, and found again by it.
+// PlanKey: all that decides a plan, as named texts and one digest of them.
 //
-// The key has a text form; its parts are named, so that a miss can say what differs. Invariant: all
-// that changes a plan is in the key. The cache keeps the newest `limit` plans; one thread uses it.
+// Made at set-up, once for each variant of a step, by whoever asks for plans (core/train); looking
+// a plan up then costs one comparison of 128 bits. The texts stay, so that a miss can say which
+// part differs and how. Invariant: what changes a plan's results or kernels is in the key; what
+// varies by step (rates, weights of objectives, step numbers) never is.
 #pragma once
 
-#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/plan/plan.hpp"
+#include "core/device/device.hpp"
+#include "core/plan/content_hash.hpp"
 
 namespace gradrack {
 
-struct PlanKey {
-  std::string graph;     // hash of its text and of its constants' contents
-  std::string bindings;  // "batch=12 time=64"
-  std::string chain;     // names and descriptions of the devices, in order
-  std::string fallback;
-  std::string scheduler;  // its name and options
-  std::string memory_limit;
-
-  bool operator==(const PlanKey&) const = default;
-  /// "graph=... bindings=... ...".
-  std::string text() const;
-  /// Names of the parts in which two keys differ.
-  std::vector<std::string> difference(const PlanKey& other) const;
-
- private:
-  std::array<std::pair<const char*, const std::string*>, 6> parts() const;
+/// The parts, in the order in which they are printed and compared.
+struct PlanKeyParts {
+  std::string program = {};        // "train step", "microbatch 1 of 4", "evaluation"
+  std::string model = {};          // hash_of() the forward graph as the model plugin built it
+  std::string training = {};       // "true" or "false"
+  std::string shapes = {};         // dtype and dims of every input, symbols bound
+  std::string trainable = {};      // names of the parameters that are trained
+  std::string objectives = {};     // names of the active ones
+  std::string precision = {};      // plugin with its options
+  std::string optimizer = {};      // groups with their options and members
+  std::string backend_chain = {};  // each device: device_text() and its plugin's version and digest
+  std::string fallback = {};       // strict, warn or allow
+  std::string scheduler = {};      // plugin with its options
+  std::string memory_limit = {};
+  std::string recompute = "none";
 };
 
-/// `scheduler_options`: text of the options that the scheduler was made with.
-PlanKey key_of(const PlanRequest& request, const std::string& scheduler_options = "");
-
-class PlanCache {
+/// Immutable and cheap to copy. [any]
+class PlanKey {
  public:
-  explicit PlanCache(size_t limit = 16) : limit_(limit) {}
+  PlanKey() : PlanKey(PlanKeyParts()) {}
+  explicit PlanKey(PlanKeyParts parts);
 
-  /// The plan of that key, made when it is not held.
-  Result<std::shared_ptr<const Plan>> get(const PlanRequest& request,
-                                          const std::string& scheduler_options = "");
-  size_t hits() const { return hits_; }
-  size_t misses() const { return misses_; }
-  /// Why the last miss was one: "first plan", or the parts that differ from the nearest held key.
-  const std::string& last_miss() const { return last_miss_; }
+  const PlanKeyParts& parts() const { return *parts_; }
+  const Digest& digest() const { return digest_; }
+  /// Of all parts but the shapes: keys that share it may share a plan by re-binding.
+  const Digest& class_digest() const { return class_digest_; }
+  bool operator==(const PlanKey& other) const { return digest_ == other.digest_; }
+
+  /// "program={train step} model={...} ...".
+  std::string text() const;
+  /// One line for each part in which `asked` differs from this key: "training: false != true",
+  /// this key's value first. Long values are cut to where they part.
+  std::vector<std::string> differences(const PlanKey& asked) const;
 
  private:
-  std::string explain_miss(const PlanKey& key) const;
-
-  size_t limit_;
-  size_t hits_ = 0;
-  size_t misses_ = 0;
-  std::string last_miss_;
-  std::vector<std::pair<PlanKey, std::shared_ptr<const Plan>>> held_;  // oldest first
+  std::shared_ptr<const PlanKeyParts> parts_;
+  Digest digest_;
+  Digest class_digest_;
 };
+
+/// "cpu (AVX-512, 2 threads; memory host, alignment 64, 8 streams)": a device's share of
+/// PlanKeyParts::backend_chain.
+std::string device_text(const Device& device);
 
 }  // namespace gradrack

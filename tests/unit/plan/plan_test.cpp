@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: what is live, what memory is announced, which bytes are shared, keys and the cache.
+// Plans: what is live, what memory is announced, which bytes are shared.
 #include "core/plan/plan.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/plan/key.hpp"
 #include "tests/support/toy_run.hpp"
 #include "tests/support/toy_scheduler.hpp"
 
@@ -182,39 +181,6 @@ TEST(Plan, TellsTheSchedulerBytesThatAddUp) {
   }
   EXPECT_GT(held, 0);
   EXPECT_EQ(held, freed);
-}
-
-TEST(PlanCache, FindsAPlanAgainAndSaysWhyNot) {
-  Builder b;
-  b.output("y", b.op("Neg", {b.input("x", {Dim::symbol("n")})}));
-  Backend backend;
-  PlanRequest request;
-  request.graph = &b.graph;
-  request.devices = {backend.device()};
-  request.bindings = {{"n", 2}};
-  PlanCache cache;
-  auto first = cache.get(request);
-  auto again = cache.get(request);
-  ASSERT_TRUE(first.ok() && again.ok());
-  EXPECT_EQ(*first, *again);
-  EXPECT_EQ(cache.hits(), 1u);
-  request.bindings = {{"n", 3}};
-  auto other = cache.get(request);
-  ASSERT_TRUE(other.ok());
-  EXPECT_NE(*first, *other);
-  EXPECT_EQ(cache.last_miss(), "differs in bindings");
-}
-
-TEST(PlanKey, ChangesWithTheContentsOfConstants) {
-  const auto key_with = [](double number) {
-    Builder b;
-    b.output("y", b.op("Add", {b.input("x", {2}), b.constant({2}, {1, number})}));
-    PlanRequest request;
-    request.graph = &b.graph;
-    return key_of(request);
-  };
-  EXPECT_EQ(key_with(2), key_with(2));
-  EXPECT_EQ(key_with(2).difference(key_with(3)), (std::vector<std::string>{"graph"}));
 }
 
 }  // namespace

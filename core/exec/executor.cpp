@@ -134,7 +134,7 @@ Status Executor::make_steps() {
     Step step;
     step.device = plan_->devices[size_t(task.device)];
     step.stream = streams_[schedule.lane[t]];
-    if (task.kernel >= 0) step.kernel = plan_->kernels[size_t(task.kernel)].get();
+    if (task.kernel >= 0) step.kernel = plan_->kernels[size_t(task.kernel)];
     step.inputs = arguments_.data() + arguments_.size();
     for (const int32_t id : task.inputs) arguments_.push_back(&tensors_[size_t(id)]);
     step.outputs = arguments_.data() + arguments_.size();

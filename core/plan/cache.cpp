@@ -19,15 +19,32 @@ struct PlanCache::Flight {
   std::optional<Answer> answer;
 };
 
+namespace {
+
+int64_t ns_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
+Status strict_error(const std::string& why) {
+  return {GR_FAILED_PRECONDITION,
+          fmt::format("plans are strict, and this one was not made by the warm-up: {}; let the "
+                      "warm-up cover it, or do without --strict-plans",
+                      why)};
+}
+
+}  // namespace
+
 std::string PlanCacheStatistics::text() const {
-  return fmt::format("{} build{} in {:.1f} ms, {} hits, {} waits, {} evictions{}", builds,
-                     builds == 1 ? "" : "s", static_cast<double>(build_ns) * 1e-6, hits, waits,
-                     evictions, failures > 0 ? fmt::format(", {} failed", failures) : "");
+  return fmt::format(
+      "{} build{} in {:.1f} ms, {} rebind{} in {:.1f} ms, {} hits, {} waits, {} evictions{}",
+      builds, builds == 1 ? "" : "s", static_cast<double>(build_ns) * 1e-6, rebinds,
+      rebinds == 1 ? "" : "s", static_cast<double>(rebind_ns) * 1e-6, hits, waits, evictions,
+      failures > 0 ? fmt::format(", {} failed", failures) : "");
 }
 
 PlanCache::PlanCache(size_t limit) : limit_(std::max<size_t>(limit, 1)) {}
 
-PlanCache::Answer PlanCache::get(const PlanKey& key, const Build& build) {
+PlanCache::Answer PlanCache::get(const PlanKey& key, const Build& build, const Bindings* bindings) {
   std::unique_lock lock(mutex_);
   const auto found = found_.find(key.digest());
   if (found != found_.end()) {
@@ -42,35 +59,61 @@ PlanCache::Answer PlanCache::get(const PlanKey& key, const Build& build) {
     flight->landed.wait(lock, [&] { return flight->answer.has_value(); });
     return *flight->answer;
   }
-  const std::string why = explain_miss(key);
-  if (strict_) {
-    return Status(GR_FAILED_PRECONDITION,
-                  fmt::format("plans are strict, and this one was not made by the warm-up: {}; let "
-                              "the warm-up cover it, or do without --strict-plans",
-                              why));
-  }
+  const Miss miss = {explain_miss(key), strict_, bindings != nullptr ? relative_of(key) : nullptr};
+  if (miss.strict && miss.relative == nullptr) return strict_error(miss.why);
   const std::shared_ptr<Flight> flight = std::make_shared<Flight>();
   flights_.emplace(key.digest(), flight);
   lock.unlock();
-  tell("plan_miss", Level::kDebug, why);
-  const auto start = std::chrono::steady_clock::now();
-  Answer answer = build();
-  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
-  land(key, *flight, answer, took.count());
+  Answer answer = make(miss, build, bindings);
+  land(key, *flight, answer);
   return answer;
 }
 
-void PlanCache::land(const PlanKey& key, Flight& flight, const Answer& answer, int64_t ns) {
+/// A plan of the same class, the last used one.
+std::shared_ptr<const Plan> PlanCache::relative_of(const PlanKey& key) const {
+  for (const auto& [held, plan] : held_) {
+    if (held.class_digest() == key.class_digest() && plan->plan_class != nullptr) return plan;
+  }
+  return nullptr;
+}
+
+PlanCache::Answer PlanCache::make(const Miss& miss, const Build& build, const Bindings* bindings) {
+  const auto start = std::chrono::steady_clock::now();
+  if (miss.relative != nullptr) {
+    Answer bound = rebind(*miss.relative, *bindings);
+    const bool refused = bound.status().code() == GR_UNSUPPORTED;
+    {
+      const std::lock_guard lock(mutex_);
+      statistics_.rebind_ns += ns_since(start);
+      statistics_.rebinds += bound.ok() ? 1 : 0;
+    }
+    tell(refused ? "plan_rebuild" : "plan_rebind", refused ? Level::kWarn : Level::kDebug,
+         refused ? fmt::format("a plan cannot be bound to other shapes ({}): {}", miss.why,
+                               bound.status().message())
+                 : miss.why);
+    if (!refused) return bound;
+    if (miss.strict) return strict_error(miss.why + "; " + bound.status().message());
+  }
+  tell("plan_miss", Level::kDebug, miss.why);
+  const auto build_start = std::chrono::steady_clock::now();
+  Answer built = build();
+  const std::lock_guard lock(mutex_);
+  statistics_.build_ns += ns_since(build_start);
+  statistics_.builds += built.ok() ? 1 : 0;
+  return built;
+}
+
+void PlanCache::land(const PlanKey& key, Flight& flight, const Answer& answer) {
   std::vector<Held> out;
   {
     const std::lock_guard lock(mutex_);
-    statistics_.build_ns += ns;
-    ++(answer.ok() ? statistics_.builds : statistics_.failures);
     if (answer.ok()) {
       held_.emplace_front(key, *answer);
       found_.emplace(key.digest(), held_.begin());
       evicted_.remove(key.digest());
       out = put_out();
+    } else {
+      ++statistics_.failures;
     }
     flight.answer = answer;
     flights_.erase(key.digest());

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan/groups.hpp"
-#include "core/plan/plan.hpp"
+#include "core/plan/plan_class.hpp"
 
 namespace gradrack {
 
@@ -39,14 +38,14 @@ struct DraftTask {
 
 /// A "memory" is the device that stands for it: see Plan::memory_of.
 struct Draft {
-  const Lowered* lowered = nullptr;
+  const PlanClass* plan_class = nullptr;
+  const Lowered* lowered = nullptr;  // the class's
   const BoundGraph* bound = nullptr;
-  Plan* plan = nullptr;  // storages, kernels are put here
-  std::vector<std::vector<int32_t>>
-      readers;                   // of each value: live nodes, -1 for results and writes
-  std::vector<DraftTask> tasks;  // [first copies][nodes and transfers][last copies]
-  std::vector<ValueId> root;     // of each value: itself, or what it is a view of
-  std::vector<int32_t> storage;  // of each root value, where it is made; -1: none
+  Plan* plan = nullptr;                 // storages are put here
+  std::vector<gr_kernel_info_t> infos;  // of each kernel of the plan
+  std::vector<DraftTask> tasks;         // [first copies][nodes and transfers][last copies]
+  std::vector<ValueId> root;            // of each value: itself, or what it is a view of
+  std::vector<int32_t> storage;         // of each root value, where it is made; -1: none
   std::map<std::pair<ValueId, int32_t>, int32_t> copies;  // storages of roots in other memories
   std::vector<int32_t>
       result_storage;  // where a host-visible result is read, if not its root's; by value
@@ -68,8 +67,8 @@ struct Draft {
   int32_t memory_of(const DraftTask& task) const { return plan->memory_of(device_of(task)); }
 };
 
-/// Prepares kernels, one task a group, and gives every root value a storage of its own.
-Status draft_tasks(Draft* draft);
+/// One task a kernel, and a storage of its own for every root value.
+void draft_tasks(Draft* draft);
 /// Brings every value into each memory where a kernel or the host reads it, by copy tasks beside
 /// the kernels: once for each value and memory.
 void draft_transfers(Draft* draft);

@@ -127,6 +127,8 @@ class Lowering {
     decisions_.assign(graph.nodes().size(), {});
     GR_TRY(decide(graph));
     out_.graph = graph;
+    for (size_t k = 0; k < graph.nodes().size(); ++k) out_.origin.push_back(int32_t(k));
+    for (size_t id = 0; id < graph.values().size(); ++id) out_.image.push_back(ValueId(id));
     while (any_decomposition()) {
       GR_ASSIGN(Graph next, replay(out_.graph));
       out_.graph = std::move(next);
@@ -161,10 +163,11 @@ class Lowering {
     }
     if (left.empty()) return {};
     const Node& node = graph.nodes()[left[0]];
-    return unsupported(fmt::format("no backend runs {}{} ({} nodes in all): {}",
-                                   node.op->full_name(),
-                                   node.stage < 0 ? "" : " in " + graph.stage_name(node.stage),
-                                   left.size(), reasons[left[0]]));
+    return unsupported(fmt::format(
+        "no backend runs {}{}{}: {}", node.op->full_name(),
+        node.stage < 0 ? "" : " in " + graph.stage_name(node.stage),
+        left.size() > 1 ? fmt::format(" and {} more nodes beside it", left.size() - 1) : "",
+        reasons[left[0]]));
   }
 
   Status decide_on(const BoundGraph& bound, size_t d, std::vector<size_t>* left,
@@ -210,9 +213,11 @@ class Lowering {
   Result<Graph> replay(const Graph& from) {
     Graph to(from.ops());
     std::vector<Decision> next;
+    std::vector<int32_t> origin;
     size_t index = 0;
     Replay replay(from, to);
     GR_TRY(replay.run([&](const Node& node, Replay& r) -> Result<bool> {
+      const int32_t from_node = out_.origin[index];
       const Decision decision = decisions_[index++];
       if (decision.decompose) {
         GR_ASSIGN(const std::vector<ValueId> made,
@@ -224,9 +229,12 @@ class Lowering {
         GR_TRY(r.copy(node));
         next.resize(r.to().nodes().size(), decision);
       }
+      origin.resize(r.to().nodes().size(), from_node);
       return true;
     }));
     decisions_ = std::move(next);
+    out_.origin = std::move(origin);
+    for (ValueId& id : out_.image) id = replay.image(id);
     return to;
   }
 
@@ -255,19 +263,49 @@ std::string DeviceSummary::text() const {
   return reasons.empty() ? out : out + ": " + join(reasons, ", ");
 }
 
-Result<Lowered> lower(const Graph& graph, const Bindings& bindings,
-                      const std::vector<Device*>& devices, Fallback fallback) {
+Result<Lowered> lower_by_chain(const Graph& graph, const Bindings& bindings,
+                               const std::vector<Device*>& devices) {
   if (devices.empty()) return invalid_argument("a plan needs at least one backend");
-  Lowered out{Graph(graph.ops()), {}, {}, {}, {}};
+  Lowered out{Graph(graph.ops()), {}, {}, {}, {}, {}, {}};
   GR_TRY(Lowering(bindings, devices, &out).run(graph));
-  for (const DeviceSummary& summary : out.summary) {
-    if (summary.handed_on_count() == 0) continue;
+  return out;
+}
+
+void add_summary(const std::vector<DeviceSummary>& part, std::vector<DeviceSummary>* sum) {
+  if (sum->empty()) {
+    *sum = part;
+    return;
+  }
+  for (size_t d = 0; d < part.size(); ++d) {
+    DeviceSummary& total = (*sum)[d];
+    total.native += part[d].native;
+    total.decomposed += part[d].decomposed;
+    for (const auto& [op, on] : part[d].handed_on) {
+      HandedOn& all = total.handed_on[op];
+      if (all.count == 0) all.reason = on.reason;
+      all.count += on.count;
+    }
+  }
+}
+
+Result<std::vector<std::string>> judge_fallback(const std::vector<DeviceSummary>& summary,
+                                                Fallback fallback) {
+  std::vector<std::string> warnings;
+  for (const DeviceSummary& device : summary) {
+    if (device.handed_on_count() == 0) continue;
     if (fallback == Fallback::kStrict) {
-      return unsupported("backend fallback is strict, but " + summary.text() +
+      return unsupported("backend fallback is strict, but " + device.text() +
                          "; add the missing kernels, or set fallback to warn or allow");
     }
-    if (fallback == Fallback::kWarn) out.warnings.push_back(summary.text());
+    if (fallback == Fallback::kWarn) warnings.push_back(device.text());
   }
+  return warnings;
+}
+
+Result<Lowered> lower(const Graph& graph, const Bindings& bindings,
+                      const std::vector<Device*>& devices, Fallback fallback) {
+  GR_ASSIGN(Lowered out, lower_by_chain(graph, bindings, devices));
+  GR_ASSIGN(out.warnings, judge_fallback(out.summary, fallback));
   return out;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: gives every node a device of the chain, decomposing what a device runs only in parts.
 //
-// Second step of planning, a replay of the graph. A node goes to the first device that claims it,
-// or that claims all nodes of its decomposition, and to the next one otherwise. Invariant: every
-// live node of the lowered graph is claimed by its device.
+// Second step of planning, a replay of a graph: of one part of a step at a time, see
+// segment_cache.hpp. A node goes to the first device that claims it, or that claims all nodes of
+// its decomposition, and to the next one otherwise. Invariant: every live node of the lowered graph
+// is claimed by its device.
 #pragma once
 
 #include <map>
@@ -39,10 +40,23 @@ struct Lowered {
   std::vector<Claim> claims;    // of each node
   std::vector<DeviceSummary> summary;
   std::vector<std::string> warnings;  // one a device that handed nodes on (Fallback::kWarn)
+  std::vector<int32_t> origin;        // of each node: the node of the given graph that it runs
+  std::vector<ValueId> image;         // of each value of the given graph
 };
 
-/// GR_UNSUPPORTED: no device runs a node (all reasons are listed), or under kStrict the first does
-/// not.
+/// Lowers by the chain alone, with neither warnings nor refusals of a fallback. GR_UNSUPPORTED: no
+/// device runs a node; all reasons are listed.
+Result<Lowered> lower_by_chain(const Graph& graph, const Bindings& bindings,
+                               const std::vector<Device*>& devices);
+
+/// Adds what one part came to.
+void add_summary(const std::vector<DeviceSummary>& part, std::vector<DeviceSummary>* sum);
+
+/// What `fallback` makes of nodes that were handed on: warnings, or GR_UNSUPPORTED under kStrict.
+Result<std::vector<std::string>> judge_fallback(const std::vector<DeviceSummary>& summary,
+                                                Fallback fallback);
+
+/// Both in one. GR_UNSUPPORTED as they say.
 Result<Lowered> lower(const Graph& graph, const Bindings& bindings,
                       const std::vector<Device*>& devices, Fallback fallback);
 

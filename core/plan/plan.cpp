@@ -9,6 +9,7 @@
 #include "core/base/text.hpp"
 #include "core/plan/draft.hpp"
 #include "core/plan/layout.hpp"
+#include "core/plan/plan_class.hpp"
 
 namespace gradrack {
 
@@ -33,32 +34,55 @@ uint32_t common_streams(const std::vector<Device*>& devices) {
   return streams;
 }
 
-}  // namespace
+/// Finds or prepares the kernels of each segment, one for each task of the class.
+Status add_kernels(const PlanClass& plan_class, const BoundGraph& bound, bool lowered_now,
+                   Draft* draft) {
+  Plan& plan = *draft->plan;
+  plan.kernels.resize(plan_class.tasks.size());
+  draft->infos.resize(plan_class.tasks.size());
+  for (size_t s = 0; s < plan_class.segments.size(); ++s) {
+    const SegmentOutline& outline = plan_class.segments[s];
+    if (outline.tasks.empty()) continue;
+    bool made = false;
+    GR_ASSIGN(std::shared_ptr<const Segment> segment, kernels_of(plan_class, s, bound, &made));
+    for (size_t k = 0; k < outline.tasks.size(); ++k) {
+      plan.kernels[outline.tasks[k]] = segment->kernels[k].kernel.get();
+      draft->infos[outline.tasks[k]] = segment->kernels[k].info;
+    }
+    plan.segments.push_back(std::move(segment));
+    made |= lowered_now && outline.lowered_anew;
+    if (outline.joint) {
+      plan.segment_report.joint_built = made;
+      continue;
+    }
+    ++plan.segment_report.count;
+    if (made) plan.segment_report.built.push_back(outline.name);
+  }
+  return {};
+}
 
-Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
-  GR_ASSIGN(const Lowered lowered,
-            lower(*request.graph, request.bindings, request.devices, request.fallback));
-  GR_ASSIGN(const BoundGraph bound, bind_graph(lowered.graph, request.bindings));
-  auto plan = std::make_shared<Plan>();
-  add_devices(request.devices, plan.get());
-  plan->summary = lowered.summary;
-  plan->events = lowered.warnings;
-  Draft draft;
-  draft.lowered = &lowered;
-  draft.bound = &bound;
-  draft.plan = plan.get();
-  GR_TRY(draft_tasks(&draft));
-  draft_transfers(&draft);
-  GR_TRY(draft_writes(&draft));
-  draft_in_place(&draft);
-  GR_TRY(finish_draft(&draft));
-  ScheduleRequest ask;
-  ask.table = &plan->table;
-  ask.scheduler_name = request.scheduler_name;
-  ask.scheduler = request.scheduler;
-  ask.max_streams = common_streams(request.devices);
-  ask.memory_limit = request.memory_limit;
-  GR_ASSIGN(plan->schedule, make_schedule(ask));
+bool same_order_fits(const TaskTable& a, const TaskTable& b) {
+  if (a.tasks.size() != b.tasks.size()) return false;
+  for (size_t t = 0; t < a.tasks.size(); ++t) {
+    const Task &x = a.tasks[t], &y = b.tasks[t];
+    if (x.device != y.device || x.kind != y.kind || x.deps != y.deps) return false;
+  }
+  return true;
+}
+
+/// The order of `relative` where it fits, else the scheduler's.
+Status add_schedule(const PlanRequest& request, const Plan* relative, Plan* plan) {
+  if (relative != nullptr && same_order_fits(relative->table, plan->table)) {
+    plan->schedule = relative->schedule;
+  } else {
+    ScheduleRequest ask;
+    ask.table = &plan->table;
+    ask.scheduler_name = request.scheduler_name;
+    ask.scheduler = request.scheduler;
+    ask.max_streams = common_streams(request.devices);
+    ask.memory_limit = request.memory_limit;
+    GR_ASSIGN(plan->schedule, make_schedule(ask));
+  }
   if (!plan->schedule.fallback_reason.empty()) {
     plan->events.push_back("program order on one stream instead: " +
                            plan->schedule.fallback_reason);
@@ -67,8 +91,57 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
     const bool crosses = plan->tasks[wait.task].device != plan->tasks[wait.on].device;
     plan->host_waits += crosses ? 1 : 0;
   }
+  return {};
+}
+
+/// A plan from its class, for the dims of `bound`; `relative` is one of the same class, or null for
+/// the first.
+Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> plan_class,
+                                               const BoundGraph& bound, const Plan* relative) {
+  auto plan = std::make_shared<Plan>();
+  plan->plan_class = plan_class;
+  add_devices(plan_class->request.devices, plan.get());
+  plan->summary = plan_class->lowered.summary;
+  plan->events = plan_class->events;
+  Draft draft;
+  draft.plan_class = plan_class.get();
+  draft.lowered = &plan_class->lowered;
+  draft.bound = &bound;
+  draft.plan = plan.get();
+  GR_TRY(add_kernels(*plan_class, bound, relative == nullptr, &draft));
+  draft_tasks(&draft);
+  draft_transfers(&draft);
+  GR_TRY(draft_writes(&draft));
+  draft_in_place(&draft);
+  GR_TRY(finish_draft(&draft));
+  GR_TRY(add_schedule(plan_class->request, relative, plan.get()));
   GR_TRY(lay_out(&draft));
   return std::shared_ptr<const Plan>(std::move(plan));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
+  GR_ASSIGN(const std::shared_ptr<PlanClass> made, lower_by_parts(request));
+  GR_ASSIGN(const BoundGraph bound, bind_graph(made->lowered.graph, request.bindings));
+  outline_tasks(bound, made.get());
+  return bind_class(made, bound, nullptr);
+}
+
+Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bindings) {
+  GR_ASSIGN(const BoundGraph bound, bind_graph(plan.plan_class->lowered.graph, bindings));
+  return bind_class(plan.plan_class, bound, &plan);
+}
+
+std::string SegmentReport::text() const {
+  constexpr size_t kNamed = 6;
+  std::string names;
+  for (size_t k = 0; k < std::min(built.size(), kNamed); ++k) {
+    names += (k > 0 ? ", " : "") + built[k];
+  }
+  if (built.size() > kNamed) names += fmt::format(" and {} more", built.size() - kNamed);
+  return fmt::format("segments {}: {} reused, {} built{}", count, count - built.size(),
+                     built.size(), names.empty() ? "" : " (" + names + ")");
 }
 
 std::string traffic_text(const Plan& plan) {
@@ -118,6 +191,7 @@ std::string describe(const Plan& plan, bool order) {
                      schedule.lanes.size(), schedule.waits.size());
   const std::string traffic = traffic_text(plan);
   if (!traffic.empty()) out += "between devices, a step: " + traffic + "\n";
+  out += plan.segment_report.text() + "\n";
   out += "memory: " + plan.memory.text() + "\n";
   if (plan.devices.size() > 1) out += places_text(plan);
   for (const std::string& event : plan.events) out += "note: " + event + "\n";

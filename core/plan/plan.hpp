@@ -2,10 +2,10 @@
 // Plan: one step of a graph, ready to be replayed: kernels, order, streams, waits and every byte.
 //
 // Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors.
-// The steps: lower (claims) -> draft (tasks, storage, transfers between memories, writes) ->
-// schedule
-// -> arena. Invariant: immutable; it holds offsets, not addresses, except for the kernels and
-// constants that it owns.
+// The steps: lower by parts (claims) -> outline (groups) -> kernels by segment -> draft (tasks,
+// storage, transfers between memories, writes) -> schedule -> arena. rebind() takes them from the
+// third on, for other dims. Invariant: immutable; it holds offsets, not addresses, except for its
+// constants and the kernels of its segments, which it shares with other plans.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,10 @@
 #include "core/schedule/schedule.hpp"
 
 namespace gradrack {
+
+struct PlanClass;
+struct Segment;
+class SegmentCache;
 
 /// Lifetime of a storage and who allocates it.
 enum class Residence {
@@ -92,6 +96,15 @@ struct Traffic {
   int64_t bytes = 0;
 };
 
+/// What of a plan was found in the SegmentCache, and what was made for it.
+struct SegmentReport {
+  size_t count = 0;                     // stages and directions with kernels; the joint not counted
+  std::vector<std::string> built = {};  // those that backends were asked about
+  bool joint_built = false;
+  /// "segments 39: 38 reused, 1 built (heads.p3.box backward)".
+  std::string text() const;
+};
+
 struct PlanRequest {
   const Graph* graph = nullptr;  // differentiated, with updates and writes, simplified
   Bindings bindings = {};
@@ -100,6 +113,7 @@ struct PlanRequest {
   std::string scheduler_name = {};
   const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   int64_t memory_limit = 0;
+  std::shared_ptr<SegmentCache> segments = nullptr;  // shared among plans; null: of this one alone
 };
 
 struct Plan {
@@ -115,7 +129,10 @@ struct Plan {
   TaskTable table;
   Schedule schedule;
   std::vector<Access> accesses;  // of all tasks, for the proof and for reports
-  std::vector<Kernel> kernels;
+  std::shared_ptr<const PlanClass> plan_class;
+  std::vector<std::shared_ptr<const Segment>> segments;  // own the kernels
+  std::vector<gr_kernel_t*> kernels;
+  SegmentReport segment_report;
 
   std::vector<PlanPort> inputs;   // each batch brings them
   std::vector<PlanPort> scalars;  // the host sets them
@@ -140,6 +157,13 @@ struct Plan {
 /// Errors: GR_UNSUPPORTED (no backend runs a node, or strict fallback), GR_INVALID_ARGUMENT
 /// (unbound symbols, a source written twice), those of backends. [plan]
 Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request);
+
+/// The plan of the same graph for other dims. No model, no gradient, no claim is made again;
+/// kernels whose dims stay are shared, and the order of tasks is kept where their dependencies are
+/// the same. Results are those of a plan made afresh, but for claims, which stay as they are.
+/// GR_UNSUPPORTED: a backend refuses the new dims, so that a plan has to be made afresh;
+/// GR_INVALID_ARGUMENT: unbound symbols; those of backends. [plan]
+Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bindings);
 
 /// The plan for people: devices, tasks by kind, streams and waits, memory; with `order`, each task.
 std::string describe(const Plan& plan, bool order = false);

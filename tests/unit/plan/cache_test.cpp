@@ -170,8 +170,14 @@ TEST(PlanCache, StrictRefusesABuildAndSaysWhatDiffers) {
 }
 
 TEST(PlanCache, TellsItsCountsInOneLine) {
-  const PlanCacheStatistics counts{.builds = 6, .hits = 42, .waits = 18, .build_ns = 12'300'000};
-  EXPECT_EQ(counts.text(), "6 builds in 12.3 ms, 42 hits, 18 waits, 0 evictions");
+  const PlanCacheStatistics counts{.builds = 6,
+                                   .rebinds = 1,
+                                   .hits = 42,
+                                   .waits = 18,
+                                   .build_ns = 12'300'000,
+                                   .rebind_ns = 500'000};
+  EXPECT_EQ(counts.text(),
+            "6 builds in 12.3 ms, 1 rebind in 0.5 ms, 42 hits, 18 waits, 0 evictions");
 }
 
 }  // namespace

@@ -25,19 +25,25 @@ namespace {
 class Partitioner {
  public:
   explicit Partitioner(const BoundGraph& bound)
-      : bound_(bound), graph_(*bound.graph), part_of_(graph_.nodes().size(), -1) {}
+      : bound_(bound),
+        graph_(*bound.graph),
+        part_of_(graph_.nodes().size(), -1),
+        read_(graph_.values().size(), false) {}
 
   std::vector<Part> run() {
     for (size_t k = 0; k < graph_.nodes().size(); ++k) {
       if (bound_.live[k]) place(k);
     }
-    show_results();
+    read_results();
     for (size_t k = 0; k < graph_.nodes().size(); ++k) {
       if (bound_.live[k]) wire(k);
     }
     for (Part& part : parts_) {
-      std::sort(part.shown.begin(), part.shown.end());
-      part.shown.erase(std::unique(part.shown.begin(), part.shown.end()), part.shown.end());
+      for (const size_t k : part.nodes) {
+        for (const ValueId id : graph_.nodes()[k].outputs) {
+          if (read_[size_t(id)]) part.shown.push_back(id);
+        }
+      }
     }
     return std::move(parts_);
   }
@@ -58,16 +64,14 @@ class Partitioner {
     return node < 0 ? -1 : part_of_[size_t(node)];
   }
 
-  void show(ValueId id) {
-    if (maker_of(id) >= 0) parts_[size_t(maker_of(id))].shown.push_back(id);
-  }
+  void read(ValueId id) { read_[size_t(id)] = true; }
 
-  void show_results() {
-    for (const auto& [name, id] : graph_.outputs()) show(id);
-    for (const Write& write : graph_.writes()) show(write.value);
+  void read_results() {
+    for (const auto& [name, id] : graph_.outputs()) read(id);
+    for (const Write& write : graph_.writes()) read(write.value);
     for (const Objective& o : graph_.objectives()) {
-      show(o.sum);
-      show(o.count);
+      read(o.sum);
+      read(o.count);
     }
   }
 
@@ -76,15 +80,17 @@ class Partitioner {
     const int32_t here = part_of_[k];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
-      if (id == GR_NO_VALUE || maker_of(id) == here) continue;
+      if (id == GR_NO_VALUE) continue;
+      if (i == 0 || !node.op->view) read(id);  // the new shape of a view is never read
+      if (maker_of(id) == here) continue;
       if (seen_.emplace(here, id).second) parts_[size_t(here)].externals.push_back(id);
-      if (i == 0 || !node.op->view) show(id);  // the new shape of a view is never read
     }
   }
 
   const BoundGraph& bound_;
   const Graph& graph_;
   std::vector<int32_t> part_of_;  // of each node; -1: dead
+  std::vector<bool> read_;        // of each value
   std::map<std::pair<int32_t, Direction>, int32_t> index_;
   std::set<std::pair<int32_t, ValueId>> seen_;
   std::vector<Part> parts_;

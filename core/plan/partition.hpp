@@ -26,7 +26,7 @@ struct Part {
   Direction direction = Direction::kForward;
   std::vector<size_t> nodes;       // live ones, ascending
   std::vector<ValueId> externals;  // values they read and do not make, in order of first reading
-  std::vector<ValueId> shown;      // their results that something else reads
+  std::vector<ValueId> shown;      // their results that something reads, in the part or outside
   /// Totals, norm and clipping: what the stages of one plan come together in.
   bool joint() const { return stage.empty() && direction == Direction::kUpdate; }
   /// "heads.p3.box backward"; "joint".

@@ -36,7 +36,7 @@ class StagedGraph {
  private:
   struct Head {
     std::string name;
-    ValueId w, y;
+    ValueId w, z, y;
   };
   struct Gradient {
     std::string stage;
@@ -54,7 +54,7 @@ class StagedGraph {
     const ValueId w = b_.parameter(name + ".w", {4, width}, 0.25);
     const ValueId z = b_.op("Product", {h_, w});
     const ValueId y = b_.op(options_.twice_in == name ? "Twice" : "Poly", {z});
-    heads_.push_back({name, w, y});
+    heads_.push_back({name, w, z, y});
     b_.output(name, y);
   }
 
@@ -67,7 +67,7 @@ class StagedGraph {
     const ValueId grad_y = b_.op("Neg", {head->y});
     if (is_in(options_.trained, name)) {
       b_.graph.set_kind(GR_KIND_WEIGHT_GRADIENT);
-      gradients_.push_back({name, head->w, b_.op("Product", {h_, grad_y})});
+      gradients_.push_back({name, head->w, b_.op("Product", {head->z, grad_y})});
     }
     if (options_.wide == name) return;
     b_.graph.set_kind(GR_KIND_INPUT_GRADIENT);

@@ -140,7 +140,7 @@ class Backward {
   void accumulate(ValueId id, ValueId grad) {
     if (grad == GR_NO_VALUE) return;
     ValueId& slot = adjoint_[static_cast<size_t>(id)];
-    slot = slot == GR_NO_VALUE ? grad : emitter_.add(slot, grad);
+    slot = slot == GR_NO_VALUE ? grad : sum_at(id, slot, grad);
     if (depends_on_input_[static_cast<size_t>(id)] && graph_.has(slot)) {
       const int32_t producer = graph_.value(slot).node;
       if (producer >= static_cast<int32_t>(forward_nodes_)) critical_.push_back(producer);
@@ -149,6 +149,17 @@ class Backward {
   }
 
  private:
+  /// a + b in the stage of the value whose gradient they are. Readers of a value come and go with
+  /// the active objectives; what the stages of its other readers do must not change by that.
+  ValueId sum_at(ValueId id, ValueId a, ValueId b) {
+    const Value& value = graph_.value(id);
+    const int32_t here = graph_.stage();
+    graph_.set_stage(value.node < 0 ? value.stage : graph_.nodes()[size_t(value.node)].stage);
+    const ValueId sum = emitter_.add(a, b);
+    graph_.set_stage(here);
+    return sum;
+  }
+
   Status visit(size_t index) {
     const Node node = graph_.nodes()[index];  // a copy: the vector grows below
     bool has_grad = false, wanted = false;

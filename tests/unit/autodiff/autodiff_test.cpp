@@ -62,6 +62,30 @@ TEST(Autodiff, TwoLayersGiveOneInputGradientAndTwoWeightGradientGemms) {
   EXPECT_EQ(count_kind(graph, "FusedMatMul", GR_KIND_WEIGHT_GRADIENT), 2u);
 }
 
+TEST(Autodiff, ASumOfGradientsBelongsToTheStageOfItsValue) {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim(4), Dim(3)});
+  const ValueId w = source(graph, Source::kParameter, "w", {Dim(3), Dim(3)});
+  const ValueId heads[] = {source(graph, Source::kParameter, "a", {Dim(3), Dim(3)}),
+                           source(graph, Source::kParameter, "b", {Dim(3), Dim(3)})};
+  Emitter e(graph);
+  graph.set_stage(graph.intern_stage("trunk"));
+  const ValueId h = e.op("Tanh", {e.matmul(x, w)});
+  graph.set_stage(graph.intern_stage("heads.a"));
+  const ValueId a = e.matmul(h, heads[0]);
+  graph.set_stage(graph.intern_stage("heads.b"));
+  const ValueId b = e.matmul(h, heads[1]);
+  graph.set_stage(-1);
+  objective(graph, e.add(a, b));
+  ASSERT_TRUE(differentiate(graph, {w}).ok());
+  std::vector<std::string> sums;
+  for (const Node& node : graph.nodes()) {
+    const bool sum = node.op->name == "Add" && node.kind == GR_KIND_INPUT_GRADIENT;
+    if (sum) sums.push_back(graph.stage_name(node.stage));
+  }
+  EXPECT_EQ(sums, (std::vector<std::string>{"trunk"}));
+}
+
 TEST(Autodiff, WeightReachedThroughAnotherNodeStaysAWeightGradient) {
   Graph graph;
   const ValueId x = source(graph, Source::kInput, "x", {Dim::symbol("batch"), Dim(3)});

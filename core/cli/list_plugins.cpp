@@ -40,7 +40,7 @@ void print_faults(PluginRegistry& registry) {
   }
   if (!registry.failures().empty()) fmt::print("\nlibraries refused:\n");
   for (const LoadFailure& failure : registry.failures()) {
-    fmt::print("  {}: {}\n", failure.path, shown(failure.reason.message()));
+    fmt::print("  {}\n", shown(failure.text()));
   }
 }
 

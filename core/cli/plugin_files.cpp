@@ -51,9 +51,7 @@ Status lock_section(const PluginSection& section, PluginRegistry& registry, Lock
 
 std::string reason_of_failure(PluginRegistry& registry, const std::string& file) {
   for (const LoadFailure& failure : registry.failures()) {
-    if (fs::path(failure.path).filename() == file) {
-      return failure.path + ": " + failure.reason.message();
-    }
+    if (fs::path(failure.path).filename() == file) return failure.text();
   }
   return "not found in the folders searched";
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/plugin/digest.hpp"
+#include "core/plugin/runtimes.hpp"
 #include "core/plugin/trust.hpp"
 
 namespace gradrack {
@@ -21,10 +22,7 @@ bool is_in_every_system(const std::string& library) {
   return false;
 }
 
-bool is_openmp(const std::string& library) {
-  return library.starts_with("libgomp.so") || library.starts_with("libomp.so") ||
-         library.starts_with("libiomp5.so");
-}
+bool is_openmp(const std::string& library) { return runtime_kind(library) == "OpenMP"; }
 
 // C threads, C11 threads, std::thread.
 bool starts_threads(const std::string& symbol) {

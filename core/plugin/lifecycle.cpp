@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/log.hpp"
+#include "core/plugin/check_calls.hpp"
 #include "core/plugin/runtimes.hpp"
 #include "core/plugin/threads.hpp"
 
@@ -107,11 +108,15 @@ void stop_one(const Entered& library, int64_t deadline_ms, int exit_code, EventS
              " instances are alive at the end, so it is not stopped: a bug of gradrack");
     return;
   }
-  if (library.stop == nullptr) return;
-  const Watchdog watchdog(library, deadline_ms, exit_code, events);
-  const Status status = call_stop(library, deadline_ms);
-  if (status.ok()) return;
-  tell(events, "stop_failed", Level::kWarn, library.path, "its stop failed: " + status.message());
+  if (library.stop != nullptr) {
+    const Watchdog watchdog(library, deadline_ms, exit_code, events);
+    const Status status = call_stop(library, deadline_ms);
+    if (!status.ok()) {
+      tell(events, "stop_failed", Level::kWarn, library.path,
+           "its stop failed: " + status.message());
+    }
+  }
+  if constexpr (kCheckedCalls) end_checked(library.host);  // a call from a thread left is told
 }
 
 // Workers of an OpenMP runtime wait for work until the process ends, under the program's own name.

@@ -21,7 +21,8 @@ namespace gradrack {
 inline constexpr int64_t kStopDeadlineMs = 5000;
 
 /// Remembers a library that was entered and is in use; one that is known already stays as it is.
-/// `stop` may be NULL. [main]
+/// `host` is the table that make_host_table() gave it; where calls are checked, the library's calls
+/// through it after the stop are violations. `stop` may be NULL. [main]
 void library_entered(const std::string& path, const gr_host_t* host,
                      int32_t (*stop)(int64_t, gr_error_t*));
 

@@ -8,6 +8,11 @@
 #include "core/plugin/trust.hpp"
 
 namespace gradrack {
+
+std::string LoadFailure::text() const {
+  return reason.message().starts_with(path) ? reason.message() : path + ": " + reason.message();
+}
+
 PluginRegistry::PluginRegistry(std::vector<SearchFolder> folders, EventSink& events,
                                LoadPolicy policy)
     : folders_(std::move(folders)), events_(events), policy_(std::move(policy)) {}
@@ -121,15 +126,11 @@ void PluginRegistry::add_library(std::unique_ptr<Candidate> candidate) {
 }
 
 void PluginRegistry::note_failure(const std::string& path, const Status& reason) {
-  // Manifests and their libraries put their own path in front.
-  const bool named = reason.message().compare(0, path.size(), path) == 0;
-  const std::string text = named ? reason.message().substr(path.size()) : reason.message();
-  const Status plain(reason.code(), named && text.substr(0, 2) == ": " ? text.substr(2) : text);
-  failures_.push_back({path, plain.in_area(Area::kPlugin)});
+  failures_.push_back({path, reason.in_area(Area::kPlugin)});
   events_.emit({"plugin_refused",
                 Level::kWarn,
-                "plugin library " + path + " is not used: " + plain.message(),
-                {{"path", path}, {"reason", plain.message()}}});
+                "a plugin library is not used: " + failures_.back().text(),
+                {{"path", path}, {"reason", reason.message()}}});
 }
 
 void PluginRegistry::note_clashes(const Candidate& candidate) {
@@ -167,7 +168,7 @@ Status PluginRegistry::missing(const std::string& kind, const std::string& name)
       "; folders searched: " + (folder_notes_.empty() ? "none" : join(folder_notes_));
   std::vector<std::string> lines;
   for (const LoadFailure& failure : failures_) {
-    lines.push_back(failure.path + ": " + failure.reason.message());
+    lines.push_back(failure.text());
   }
   if (!lines.empty()) text += "; libraries that failed to load: " + join(lines, "; ");
   return not_found(text).in_area(Area::kPlugin);

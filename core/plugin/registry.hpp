@@ -21,6 +21,8 @@ namespace gradrack {
 struct LoadFailure {
   std::string path;
   Status reason;
+  /// "PATH: REASON"; the reason alone where it begins with the path, as a place in a manifest does.
+  std::string text() const;
 };
 
 /// Two libraries that offer one (kind, name); for one id, `kind` is "" and `name` the id.

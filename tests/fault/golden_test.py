@@ -37,6 +37,7 @@ CRAFTED = {maker.__name__: maker for maker in elf_files.MAKERS}
 USED = {
     "null_slot": {"lr_schedule": "{plugin: writer}"},
     "writes_past_end": {"lr_schedule": "{plugin: writer}"},
+    "short_table": {"lr_schedule": "{plugin: writer}"},
     "throws": {"model": "{plugin: thrower}"},
     "overclaims": {"backend": "{plugin: [overclaims, reference]}"},
     "openmp_two": {"lr_schedule": "{plugin: openmp_two}", "backend": "{plugin: [cpu, reference]}"},

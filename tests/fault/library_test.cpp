@@ -58,6 +58,15 @@ TEST(FaultyLibrary, RangeBeyondTheHostIsRefused) {
             "it speaks plugin ABI 1.4..5, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
 }
 
+TEST(FaultyLibrary, PLG03_LibraryWithoutAVersionLoadsAndHasNone) {
+  for (const char* name : {"empty_version", "null_version"}) {
+    const Result<Library> library = load_library(path_of(name));
+    ASSERT_TRUE(library.ok()) << name << ": " << library.status().message();
+    EXPECT_EQ(library->version, "") << name;
+    EXPECT_EQ(library->factories.size(), 2u) << name;
+  }
+}
+
 TEST(FaultyLibrary, ShortHeader) {
   EXPECT_NE(refusal("short_header").message().find("its header has 8 bytes"), std::string::npos);
 }

@@ -88,6 +88,17 @@ TEST(Lifecycle, TableWrittenPastItsEndIsRefused) {
       << made.status().message();
 }
 
+TEST(Lifecycle, TableThatEndsBeforeAFunctionIsRefused) {
+  const Result<Library> library = load_library(path_of("short_table"));
+  ASSERT_TRUE(library.ok()) << library.status().message();
+  const auto made = make(library->factories[0]);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.status().message().find("its table says that it has 24 bytes, and 'value' ends "
+                                         "at 32: let create set struct_size to what it fills"),
+            std::string::npos)
+      << made.status().message();
+}
+
 TEST(Lifecycle, CancelExtensionFollowsTheStopSignal) {
   const gr_host_t* host = make_host_table("test");
   EXPECT_EQ(host->get_extension(host->context, "gr.nobody/1"), nullptr);
@@ -135,6 +146,21 @@ TEST(LifecycleDeathTest, NothingIsCalledAfterTheStop) {
         _exit(refused ? 7 : 1);
       },
       ::testing::ExitedWithCode(7), "");
+}
+
+TEST(LifecycleDeathTest, CallIntoTheHostAfterTheStopIsTold) {
+  if (!kCheckedCalls) GTEST_SKIP() << "calls are not checked in this build (GRADRACK_CHECKED)";
+  EXPECT_EXIT(
+      {
+        const Result<Library> library = load_library(path_of("good"));
+        const gr_host_t* host = library->factories[0].host;
+        EventSink events;
+        stop_plugins(1000, 1, events);
+        host->log(host->context, GR_LOG_INFO, "too late");
+        _exit(7);
+      },
+      ::testing::ExitedWithCode(7),
+      "gr_host_t.log was called after the end of what it was given for");
 }
 
 TEST(LifecycleDeathTest, SecondStopCallsNothing) {

@@ -51,6 +51,10 @@ int32_t entry(const gr_host_t*, gr_plugin_t* out, gr_error_t* err) {
   table[1] = &kFactory;
 #elif defined(FAULT_NULL_ID)
   out->id = nullptr;
+#elif defined(FAULT_EMPTY_VERSION)
+  out->version = "";
+#elif defined(FAULT_NULL_VERSION)
+  out->version = nullptr;
 #elif defined(FAULT_UNKNOWN_STATUS)
   return 77;
 #endif

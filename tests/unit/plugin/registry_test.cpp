@@ -174,7 +174,9 @@ TEST(PluginRegistry, BrokenManifestKeepsItsLibraryOut) {
   PluginRegistry registry({{plugins.path(), "test"}}, events);
   EXPECT_TRUE(registry.catalogue().empty());
   ASSERT_EQ(registry.failures().size(), 1u);
-  EXPECT_EQ(registry.failures()[0].path, plugins.path("good.plugin.yaml"));
+  const std::string file = plugins.path("good.plugin.yaml");
+  EXPECT_EQ(registry.failures()[0].path, file);
+  EXPECT_EQ(registry.failures()[0].text(), file + ":1:1: library: missing");
 }
 
 TEST(PluginRegistry, LoadsNothingBeforeTheFirstQuestion) {

@@ -18,13 +18,14 @@ constexpr int kCopies = 48;
 /// What a round found wrong, or "".
 using Round = Result<std::string> (*)(StreamLab& lab, int round);
 
-Outcome rounds(Context& context, Round round) {
+Outcome rounds(Context& context, Round round, size_t least_streams) {
   CONFORM_ASSIGN(const Bench bench, bench_of(context));
   auto lab = StreamLab::make(bench);
   if (!lab.ok() && lab.status().code() == GR_UNSUPPORTED) {
     return not_applicable(lab.status().message());
   }
   CONFORM_TRY(lab.status());
+  if ((*lab)->stream_count() < least_streams) return not_applicable("the device has one stream");
   for (int k = 0; k < kRounds; ++k) {
     CONFORM_ASSIGN(const std::string fault, round(**lab, k));
     if (!fault.empty()) return fail(fault);
@@ -120,7 +121,6 @@ Result<std::string> across(StreamLab& lab, size_t from, size_t to, bool by_launc
 }
 
 Result<std::string> wait_orders_streams(StreamLab& lab, int round) {
-  if (lab.stream_count() < 2) return std::string();
   const auto k = static_cast<size_t>(round);
   for (const bool by_launch : {false, true}) {
     GR_ASSIGN(const std::string there, across(lab, k, k + 1, by_launch));
@@ -133,7 +133,6 @@ Result<std::string> wait_orders_streams(StreamLab& lab, int round) {
 
 /// What the waiting stream copied is what its launch sees: neither may go to another queue.
 Result<std::string> copy_then_launch_behind_wait(StreamLab& lab, int round) {
-  if (lab.stream_count() < 2) return std::string();
   gr_stream_t* const first = lab.stream(static_cast<size_t>(round));
   gr_stream_t* const second = lab.stream(static_cast<size_t>(round) + 1);
   GR_ASSIGN(CountVector* const counter, lab.vector(0));
@@ -156,7 +155,6 @@ Result<std::string> copy_then_launch_behind_wait(StreamLab& lab, int round) {
 }
 
 Result<std::string> last_record_counts(StreamLab& lab, int round) {
-  if (lab.stream_count() < 2) return std::string();
   gr_stream_t* const first = lab.stream(static_cast<size_t>(round));
   gr_stream_t* const second = lab.stream(static_cast<size_t>(round) + 1);
   GR_ASSIGN(CountVector* const counter, lab.vector(0));
@@ -194,9 +192,9 @@ Result<std::string> stream_synchronize_blocks(StreamLab& lab, int round) {
   return told(fault, "stream_synchronize came back before the stream's work was done");
 }
 
-template <Round round>
+template <Round round, size_t least_streams = 1>
 Outcome run(Context& context) {
-  return rounds(context, round);
+  return rounds(context, round, least_streams);
 }
 
 }  // namespace
@@ -210,10 +208,10 @@ void add_stream_cases(std::vector<Case>* cases) {
   add("copy.from_host", "a copy from the host stands in its stream's order", run<copy_from_host>);
   add("launch.in_order", "a launch stands in its stream's order", run<launch_in_order>);
   add("wait.orders_streams", "work behind stream_wait comes after the event",
-      run<wait_orders_streams>);
+      run<wait_orders_streams, 2>);
   add("wait.copy_then_launch", "copies and launches of a waiting stream keep their order",
-      run<copy_then_launch_behind_wait>);
-  add("event.last_record", "an event stands for its last record", run<last_record_counts>);
+      run<copy_then_launch_behind_wait, 2>);
+  add("event.last_record", "an event stands for its last record", run<last_record_counts, 2>);
   add("event.synchronize", "event_synchronize waits for what the event marks",
       run<event_synchronize_blocks>);
   add("stream.synchronize", "stream_synchronize waits for the stream",

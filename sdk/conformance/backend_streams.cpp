@@ -45,7 +45,9 @@ Status StreamLab::prepare() {
   if (!claims[0].yes) {
     return unsupported("no float32 Add to fill streams with: " + claims[0].reason);
   }
-  const size_t count = std::min<size_t>(kMostStreams, rig_->device()->info().max_streams);
+  // The rig reads back on the last stream: what is tried keeps off it, where two others are left.
+  const size_t offered = rig_->device()->info().max_streams;
+  const size_t count = std::min(kMostStreams, offered > 2 ? offered - 1 : offered);
   for (size_t k = 0; k < count; ++k) {
     GR_ASSIGN(gr_stream_t* const stream, rig_->device()->stream(static_cast<uint32_t>(k)));
     streams_.push_back(stream);

@@ -31,7 +31,8 @@ class StreamLab {
   ~StreamLab();
 
   const Rig& rig() const { return *rig_; }
-  /// Streams that the device offers, 8 at most.
+  /// Streams that the device offers, 8 at most; of three and more not the one that the rig reads
+  /// back on, which would wait for what it must not.
   size_t stream_count() const { return streams_.size(); }
   gr_stream_t* stream(size_t k) const { return streams_[k % streams_.size()]; }
   /// A new event; lives as long as the lab.

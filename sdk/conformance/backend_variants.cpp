@@ -42,7 +42,12 @@ class Styles {
                 "another result when an output shares an input's memory, as in_place allows");
   }
 
-  void fail(const std::string& text) { report_.failures.push_back(case_.text() + ": " + text); }
+  /// What several launches of a case have in common is told once.
+  void fail(const std::string& text) {
+    const std::string line = case_.text() + ": " + text;
+    std::vector<std::string>& told = report_.failures;
+    if (std::find(told.begin(), told.end(), line) == told.end()) told.push_back(line);
+  }
 
  private:
   /// Empty after a failure, which is told.
@@ -64,7 +69,7 @@ class Styles {
 
   static std::string difference(const std::vector<HostArray>& a, const std::vector<HostArray>& b) {
     for (size_t k = 0; k < a.size() && k < b.size(); ++k) {
-      const std::string fault = compare_bits(b[k], a[k]);
+      const std::string fault = compare_bits(a[k], b[k]);
       if (!fault.empty()) return fmt::format("output {}, {}", k, fault);
     }
     return "";

@@ -99,7 +99,8 @@ std::string OpCase::text() const {
     const bool absent = inputs[k].fill == Fill::kAbsent;
     out += (k > 0 ? ", " : "") + (absent ? std::string("-") : to_text(type));
   }
-  return out + ") " + attrs.text();
+  const std::string settings = attrs.text();
+  return out + ")" + (settings.empty() ? "" : " " + settings);
 }
 
 int64_t element_count(const InputSpec& input) {

@@ -67,7 +67,7 @@ std::string difference(int64_t k, double got, double want, double allowed) {
 }
 
 std::string compare_shapes(const HostArray& got, const HostArray& want) {
-  return got.dims == want.dims ? "" : "another shape than the reference's";
+  return got.dims == want.dims ? "" : "another shape than wanted";
 }
 
 }  // namespace
@@ -107,15 +107,19 @@ std::string compare(const HostArray& got, const HostArray& want, double most) {
   return "";
 }
 
-std::string compare_bits(const HostArray& got, const HostArray& want) {
-  std::string shapes = compare_shapes(got, want);
+std::string compare_bits(const HostArray& first, const HostArray& second) {
+  std::string shapes = compare_shapes(second, first);
   if (!shapes.empty()) return shapes;
-  const auto width = static_cast<size_t>(gr_dtype_bytes(got.dtype));
-  for (size_t k = 0; k * width < got.bytes.size(); ++k) {
-    if (std::memcmp(got.bytes.data() + k * width, want.bytes.data() + k * width, width) != 0) {
-      const auto at = static_cast<int64_t>(k);
-      return difference(at, got.number(at), want.number(at), 0.0);
+  const auto width = static_cast<size_t>(gr_dtype_bytes(first.dtype));
+  for (size_t k = 0; k * width < first.bytes.size(); ++k) {
+    if (std::memcmp(first.bytes.data() + k * width, second.bytes.data() + k * width, width) == 0) {
+      continue;
     }
+    const auto at = static_cast<int64_t>(k);
+    char text[160];
+    (void)std::snprintf(text, sizeof text, "element %zu: first %.9g, then %.9g", k,
+                        first.number(at), second.number(at));
+    return text;
   }
   return "";
 }

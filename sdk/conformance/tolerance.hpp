@@ -25,7 +25,7 @@ Specials defined_specials(const std::string& op, size_t k, gr_dtype_t to);
 /// counting as equal to NaN; else the first element that does not. Other dtypes than reals must be
 /// equal, unless `most` is infinite.
 std::string compare(const HostArray& got, const HostArray& want, double most);
-/// "" when the bytes are equal; else the first element that differs.
-std::string compare_bits(const HostArray& got, const HostArray& want);
+/// "" when two answers to equal questions have equal bytes; else the first element that differs.
+std::string compare_bits(const HostArray& first, const HostArray& second);
 
 }  // namespace gradrack::conform

@@ -83,6 +83,9 @@ INSTANTIATE_TEST_SUITE_P(Kit, Bundled, testing::ValuesIn(libraries_in(GRADRACK_P
 INSTANTIATE_TEST_SUITE_P(KitTemplates, Bundled,
                          testing::ValuesIn(libraries_in(GRADRACK_TEMPLATE_DIR)), test_name);
 
+// Of the plugins with a fault each, without it.
+INSTANTIATE_TEST_SUITE_P(KitUnspoilt, Bundled, testing::Values(wrong("backend")), test_name);
+
 TEST(BundledPlugins, AreThere) {
   EXPECT_GE(libraries_in(GRADRACK_PLUGIN_DIR).size(), 10u);
   EXPECT_EQ(libraries_in(GRADRACK_TEMPLATE_DIR).size(), 9u);

@@ -2,7 +2,6 @@
 // Reverse-mode differentiation: see autodiff.hpp.
 #include "core/autodiff/autodiff.hpp"
 
-#include "core/graph/emitter.hpp"
 #include "core/graph/replay.hpp"
 
 namespace gradrack {
@@ -100,10 +99,12 @@ class NodeGradient : public GradContext {
 
 class Backward {
  public:
-  Backward(Graph& graph, const std::vector<ValueId>& wrt)
+  /// The first `forward_nodes` nodes of `graph` are the model's; earlier passes may follow them.
+  Backward(Graph& graph, size_t forward_nodes, const std::vector<ValueId>& wrt)
       : graph_(graph),
         emitter_(graph),
-        forward_nodes_(graph.nodes().size()),
+        forward_nodes_(forward_nodes),
+        first_node_(graph.nodes().size()),
         reached_(reached_from(graph, wrt)),
         adjoint_(graph.values().size(), GR_NO_VALUE) {
     std::vector<ValueId> inputs;
@@ -113,10 +114,10 @@ class Backward {
     depends_on_input_ = depends_on(inputs);
   }
 
-  Status run(const std::vector<ValueId>& wrt) {
+  Status run(const std::vector<ValueId>& wrt, const Seed& seed) {
     graph_.set_kind(GR_KIND_INPUT_GRADIENT);
     for (const Objective& o : graph_.objectives()) {
-      if (wants(o.sum)) accumulate(o.sum, emitter_.like(o.sum, 1.0));
+      if (wants(o.sum)) accumulate(o.sum, seed(emitter_, o));
     }
     for (size_t k = forward_nodes_; k-- > 0;) {
       GR_TRY(visit(k));
@@ -143,7 +144,7 @@ class Backward {
     slot = slot == GR_NO_VALUE ? grad : sum_at(id, slot, grad);
     if (depends_on_input_[static_cast<size_t>(id)] && graph_.has(slot)) {
       const int32_t producer = graph_.value(slot).node;
-      if (producer >= static_cast<int32_t>(forward_nodes_)) critical_.push_back(producer);
+      if (producer >= static_cast<int32_t>(first_node_)) critical_.push_back(producer);
     }
     check_type(id, slot);
   }
@@ -208,10 +209,10 @@ class Backward {
     for (const int32_t node : critical_) critical[static_cast<size_t>(node)] = true;
     size_t segment = segment_starts_.size();
     size_t begin = segment > 0 ? segment_starts_.back() : count;
-    for (size_t k = count; k-- > forward_nodes_;) {
+    for (size_t k = count; k-- > first_node_;) {
       while (segment > 0 && k < begin) {
         --segment;
-        begin = segment > 0 ? segment_starts_[segment - 1] : forward_nodes_;
+        begin = segment > 0 ? segment_starts_[segment - 1] : first_node_;
       }
       Node& node = graph_.node(k);
       if (!critical[k]) {
@@ -228,6 +229,7 @@ class Backward {
   Graph& graph_;
   Emitter emitter_;
   size_t forward_nodes_;
+  size_t first_node_;  // of this pass
   std::vector<bool> reached_;
   std::vector<bool> depends_on_input_;
   std::vector<ValueId> adjoint_;
@@ -251,6 +253,13 @@ void NodeGradient::set_grad(size_t k, gr_value_t grad) {
 }  // namespace
 
 Result<Gradients> differentiate(Graph& graph, const std::vector<ValueId>& wrt) {
+  const Seed one = [](Emitter& e, const Objective& o) { return e.like(o.sum, 1.0); };
+  GR_ASSIGN(std::vector<Gradients> passes, differentiate(graph, wrt, {one}));
+  return std::move(passes.front());
+}
+
+Result<std::vector<Gradients>> differentiate(Graph& graph, const std::vector<ValueId>& wrt,
+                                             const std::vector<Seed>& seeds) {
   std::vector<std::string> names;
   for (const ValueId id : wrt) {
     if (!graph.has(id) || graph.value(id).source == Source::kNode) {
@@ -261,10 +270,15 @@ Result<Gradients> differentiate(Graph& graph, const std::vector<ValueId>& wrt) {
   GR_ASSIGN(Graph expanded, with_rules(graph, names));
   std::vector<ValueId> from;
   for (const std::string& name : names) from.push_back(expanded.find_source(name));
-  Backward backward(expanded, from);
-  GR_TRY(backward.run(from));
+  const size_t forward_nodes = expanded.nodes().size();
+  std::vector<Gradients> passes;
+  for (const Seed& seed : seeds) {
+    Backward backward(expanded, forward_nodes, from);
+    GR_TRY(backward.run(from, seed));
+    passes.push_back(backward.take());
+  }
   graph = std::move(expanded);
-  return backward.take();
+  return passes;
 }
 
 }  // namespace gradrack

@@ -30,6 +30,7 @@ struct Arguments {
   SessionRequest session;
   std::string log_format = "text";
   bool quiet = false;
+  TrainRequest train;
   ExplainRequest explain;
   EvalRequest eval;
   SampleRequest sample;
@@ -127,14 +128,22 @@ CLI::App* add_run_command(CLI::App& app, Arguments& arguments, const char* name,
 }
 
 void add_run_commands(CLI::App& app, Arguments& arguments) {
-  add_run_command(app, arguments, "train", "train the model of a run file",
-                  [](Session& session) { return run_train(session); });
+  CLI::App* train = add_run_command(
+      app, arguments, "train", "train the model of a run file",
+      [&arguments](Session& session) { return run_train(session, arguments.train); });
+  train->add_flag("--strict-plans", arguments.train.strict_plans,
+                  "fail when a plan has to be made after step 1 has begun");
+  train->add_flag("--fresh-plans", arguments.train.fresh_plans,
+                  "make every plan anew in each step: slow, to find out whether one that is used "
+                  "again does the same");
   add_run_command(app, arguments, "validate",
                   "check a run file and its plugins, without reading data", run_validate);
   CLI::App* explain = add_run_command(
       app, arguments, "explain", "say what would run where and how much memory it takes",
       [&arguments](Session& session) { return run_explain(session, arguments.explain); });
   explain->add_flag("--order", arguments.explain.order, "print each task too");
+  explain->add_flag("--plans", arguments.explain.plans,
+                    "print what decides each plan, and what the cache did");
   CLI::App* eval =
       add_run_command(app, arguments, "eval", "loss of saved weights on the validation split",
                       [&arguments](Session& session) { return run_eval(session, arguments.eval); });

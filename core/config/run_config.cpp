@@ -8,6 +8,7 @@
 
 #include "core/base/text.hpp"
 #include "core/config/plugin_section.hpp"
+#include "core/config/run_rules.hpp"
 #include "core/config/scalar.hpp"
 #include "core/config/schema.hpp"
 
@@ -56,7 +57,9 @@ Result<OptionValues> host_section(const YamlNode& root, const char* name) {
     return error_at(node->place,
                     std::string(name) + ": got " + describe(*node) + ", wanted a map of keys");
   }
-  return check_options({name, "section '" + std::string(name) + "'", {}, false}, schema.keys,
+  const bool run = std::string_view(name) == "run";
+  const std::vector<std::string> other = run ? run_rule_keys() : std::vector<std::string>();
+  return check_options({name, "section '" + std::string(name) + "'", other, false}, schema.keys,
                        node != nullptr ? node->entries : kNone, where);
 }
 
@@ -79,6 +82,10 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   run.max_grad_norm = values.number("max_grad_norm");
   run.output = values.text("output");
   if (run.output.empty()) run.output = "runs/" + run.name;
+  run.plan_cache_limit = values.integer("plan_cache_limit");
+  const YamlNode& section = *root.find("run");
+  GR_ASSIGN(run.objectives, read_objective_rules(section.find("objectives")));
+  GR_ASSIGN(run.freeze, read_freeze_rules(section.find("freeze")));
   return {};
 }
 

@@ -45,6 +45,23 @@ struct PluginSection {
   bool is_default = false;  ///< not in the file
 };
 
+/// What the run says of one of the model's objectives.
+struct ObjectiveRule {
+  std::string name;
+  double weight = 1;
+  int64_t every = 1;  ///< active in the steps (from 1) that it divides
+  Place place;
+};
+
+/// Parameters that stay as they are from a step on: all conditions given must hold.
+struct FreezeRule {
+  std::vector<std::string> match;  ///< name patterns; empty: any name
+  std::string stage;               ///< stage pattern; empty: any
+  int64_t from_step = 1;           ///< the first step that leaves them alone
+  Place place;
+  std::string path;  ///< "run.freeze.0"
+};
+
 struct RunSection {
   std::string name;
   int64_t seed = 1;
@@ -56,6 +73,9 @@ struct RunSection {
   int64_t log_interval = 10;
   std::string output;
   double max_grad_norm = 0;  ///< > 0; infinity: no clipping
+  int64_t plan_cache_limit = 0;
+  std::vector<ObjectiveRule> objectives;  ///< those that the file names
+  std::vector<FreezeRule> freeze;
 };
 
 struct RunConfig {

@@ -39,6 +39,7 @@ OptionTable run_keys() {
       row("max_grad_norm", GR_OPTION_FLOAT, ".inf", 0, kInf,
           "gradients are scaled down to this global norm; .inf: no clipping", nullptr,
           GR_OPTION_MIN_EXCLUSIVE),
+      count("plan_cache_limit", "64", 1, "most plans that are kept; those used last stay"),
   };
 }
 
@@ -118,6 +119,24 @@ const OptionTable& group_keys() {
           "patterns of parameter names (* and ?); one that fits is enough"),
       count("rank", "0", 1, "number of dims of the parameter"),
       words("stage", "", "pattern of the stage's dotted name"),
+  };
+  return *keys;
+}
+
+const OptionTable& objective_keys() {
+  static const OptionTable* keys = new OptionTable{
+      row("weight", GR_OPTION_FLOAT, "1", 0, 1e30, "factor of its mean in the loss"),
+      count("every", "1", 1, "active in the steps, counted from 1, that this number divides"),
+  };
+  return *keys;
+}
+
+const OptionTable& freeze_keys() {
+  static const OptionTable* keys = new OptionTable{
+      row("match", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
+          "patterns of parameter names (* and ?); one that fits is enough"),
+      words("stage", "", "pattern of the stage's dotted name"),
+      count("from_step", "1", 1, "the first step, counted from 1, that leaves them as they are"),
   };
   return *keys;
 }

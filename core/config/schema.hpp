@@ -30,6 +30,10 @@ const SectionSchema* find_section(std::string_view name);
 /// Keys of one entry of optimizer.groups that select parameters; all others override options.
 const OptionTable& group_keys();
 
+/// Keys of one entry of run.objectives and of run.freeze.
+const OptionTable& objective_keys();
+const OptionTable& freeze_keys();
+
 /// The names of a table's rows.
 std::vector<std::string> option_names(const OptionTable& table);
 

@@ -30,7 +30,8 @@ bool is_plain_symbol(const Dim& dim) { return !dim.is_number() && Dim::symbol(di
 constexpr int64_t kMostRowBytes = int64_t{1} << 30;
 
 // What breaks the rules of gradrack/data.h in a declared output, or "".
-std::string fault_of(const gr_data_output_t& output, const std::vector<std::string>& earlier) {
+std::string fault_of(const gr_data_output_t& output, const std::vector<std::string>& earlier,
+                     const std::vector<std::string>& symbols) {
   if (output.name == nullptr || output.name[0] == '\0') return "has no name";
   if (std::find(earlier.begin(), earlier.end(), output.name) != earlier.end()) {
     return fmt::format("'{}' is declared twice", output.name);
@@ -45,8 +46,15 @@ std::string fault_of(const gr_data_output_t& output, const std::vector<std::stri
   }
   int64_t row_bytes = gr_dtype_bytes(output.dtype);
   for (uint32_t k = 1; k < output.rank; ++k) {
-    if (output.dims[k].symbol != nullptr || output.dims[k].size < 0) {
-      return fmt::format("'{}' has a dim {} that is no number", output.name, k);
+    const char* symbol = output.dims[k].symbol;
+    if (symbol != nullptr) {
+      if (std::find(symbols.begin(), symbols.end(), symbol) != symbols.end()) continue;
+      return fmt::format(
+          "'{}' has a dim {} that is no number, and gr.batch/1 does not declare '{}'", output.name,
+          k, symbol);
+    }
+    if (output.dims[k].size < 0) {
+      return fmt::format("'{}' has a dim {} of {}", output.name, k, output.dims[k].size);
     }
     if (output.dims[k].size > kMostRowBytes / std::max<int64_t>(1, row_bytes)) {
       return fmt::format("'{}' has rows of more than {} bytes", output.name, kMostRowBytes);
@@ -76,8 +84,9 @@ Result<Feed> Feed::make(const gr_data_t& data, std::string name, uint64_t seed) 
     return invalid_argument(fmt::format("data '{}': output_stride is {}, wanted {}", feed.name_,
                                         info.output_stride, sizeof(gr_data_output_t)));
   }
+  GR_TRY(feed.read_batch_info());
   for (uint32_t k = 0; k < info.output_count; ++k) {
-    const std::string fault = fault_of(feed.output(k), feed.names_);
+    const std::string fault = fault_of(feed.output(k), feed.names_, feed.symbols_);
     if (!fault.empty()) {
       return invalid_argument(fmt::format("data '{}': output {} {}", feed.name_, k, fault));
     }
@@ -88,13 +97,86 @@ Result<Feed> Feed::make(const gr_data_t& data, std::string name, uint64_t seed) 
   return feed;
 }
 
+Status Feed::read_batch_info() {
+  if (data_->get_extension == nullptr) return {};
+  batches_ = static_cast<const gr_batch_t*>(data_->get_extension(data_->self, GR_EXT_BATCH));
+  if (batches_ == nullptr) return {};
+  const auto bad = [&](const std::string& what) {
+    return invalid_argument("data '" + name_ + "', gr.batch/1: " + what).in_area(Area::kPlugin);
+  };
+  if (!GR_HAS(batches_, describe) || batches_->info == nullptr || batches_->describe == nullptr) {
+    return bad("info or describe is missing");
+  }
+  gr_batch_info_t info = {};
+  info.struct_size = sizeof info;
+  gr_error_t err = {};
+  GR_TRY(status_from(batches_->info(batches_->self, &info, &err), err)
+             .with_context("data '" + name_ + "', gr.batch/1"));
+  if ((info.set_count > 0 && info.sets == nullptr) || info.symbol_count > GR_MAX_BATCH_SYMBOLS ||
+      (info.symbol_count > 0 && info.symbols == nullptr)) {
+    return bad(fmt::format("{} sets and {} symbols, of which some are missing or too many",
+                           info.set_count, info.symbol_count));
+  }
+  for (uint32_t k = 0; k < info.set_count; ++k) {
+    const gr_objective_set_t& set = info.sets[k];
+    if (set.count == 0 || set.names == nullptr) return bad(fmt::format("set {} is empty", k));
+    std::vector<std::string> names(set.names, set.names + set.count);
+    if (std::find(sets_.begin(), sets_.end(), names) != sets_.end()) {
+      return bad(fmt::format("set {} is declared twice", k));
+    }
+    sets_.push_back(std::move(names));
+  }
+  for (uint32_t k = 0; k < info.symbol_count; ++k) {
+    const gr_batch_symbol_t& symbol = info.symbols[k];
+    if (symbol.name == nullptr || symbol.largest < 1) {
+      return bad(fmt::format("symbol {} has no name or a largest size of {}", k, symbol.largest));
+    }
+    symbols_.push_back(symbol.name);
+    largest_[k] = symbol.largest;
+  }
+  return {};
+}
+
+Result<BatchDescription> Feed::describe(int32_t split, int64_t index, int64_t batch) const {
+  BatchDescription out;
+  if (batches_ == nullptr) return out;
+  const gr_batch_request_t request = {sizeof request, split, seed_, index, batch};
+  gr_batch_description_t answer = {};
+  answer.struct_size = sizeof answer;
+  gr_error_t err = {};
+  const int32_t code = batches_->describe(batches_->self, &request, &answer, &err);
+  if (code != GR_OK) return status_from(code, err).with_context("data '" + name_ + "'");
+  // Plans exist for what was declared: a wrong answer must not reach them.
+  const bool known = answer.objective_set < std::max<size_t>(sets_.size(), 1);
+  bool fits = true;
+  for (size_t k = 0; k < symbols_.size(); ++k) {
+    out.sizes[k] = answer.sizes[k];
+    fits &= answer.sizes[k] >= 1 && answer.sizes[k] <= largest_[k];
+  }
+  if (!known || !fits) {
+    return internal_error(
+        fmt::format("data '{}' described batch {} beyond what gr.batch/1 declares "
+                    "(set {} of {}): a bug of the plugin",
+                    name_, index, answer.objective_set, sets_.size()));
+  }
+  out.set = answer.objective_set;
+  return out;
+}
+
+int64_t Feed::size_of(const gr_dim_t& dim, const BatchSizes& sizes) const {
+  if (dim.symbol == nullptr) return dim.size;
+  size_t k = 0;
+  while (k + 1 < symbols_.size() && symbols_[k] != dim.symbol) ++k;
+  return sizes[k];
+}
+
 const gr_data_output_t& Feed::output(size_t k) const {
   const char* first = reinterpret_cast<const char*>(info_.outputs);
   return *reinterpret_cast<const gr_data_output_t*>(first + k * info_.output_stride);
 }
 
 Status Feed::check_input(const Value& input, const gr_data_output_t& output, int64_t rows,
-                         Bindings* bindings) const {
+                         const BatchSizes& sizes, Bindings* bindings) const {
   const Type offered = type_of(output);
   const std::string both = fmt::format("model input '{}' is {}, data '{}' gives {}", input.name,
                                        to_text(input.type), name_, to_text(offered));
@@ -103,7 +185,7 @@ Status Feed::check_input(const Value& input, const gr_data_output_t& output, int
   }
   for (size_t k = 0; k < offered.shape.size(); ++k) {
     const Dim& wanted = input.type.shape[k];
-    const int64_t size = k == 0 ? rows : offered.shape[k].number();
+    const int64_t size = k == 0 ? rows : size_of(output.dims[k], sizes);
     if (is_plain_symbol(wanted)) {
       const auto [at, is_new] = bindings->emplace(wanted.text(), size);
       if (!is_new && at->second != size) {
@@ -124,7 +206,7 @@ Status Feed::check_input(const Value& input, const gr_data_output_t& output, int
   return {};
 }
 
-Result<Bindings> Feed::bindings(const Graph& graph, int64_t rows) const {
+Result<Bindings> Feed::bindings(const Graph& graph, int64_t rows, const BatchSizes& sizes) const {
   Bindings bindings;
   for (const Value& value : graph.values()) {
     if (value.source != Source::kInput) continue;
@@ -136,7 +218,7 @@ Result<Bindings> Feed::bindings(const Graph& graph, int64_t rows) const {
                       name_, join(names_), did_you_mean(value.name, names_)));
     }
     // A real input of the data is float32; the policy may have retyped the model's.
-    GR_TRY(check_input(value, output(k), rows, &bindings));
+    GR_TRY(check_input(value, output(k), rows, sizes, &bindings));
   }
   return bindings;
 }
@@ -158,15 +240,19 @@ Result<int64_t> Feed::rows(int32_t split, int64_t index, int64_t batch) const {
   return count;
 }
 
-DLTensor* Feed::spare(size_t k, int64_t rows) {
+DLTensor* Feed::spare(size_t k, int64_t rows, const BatchSizes& sizes) {
   Spare& spare = spares_[k];
   const gr_data_output_t& shape = output(k);
-  if (spare.dims.empty() || spare.dims[0] != rows) {
+  bool same = !spare.dims.empty() && spare.dims[0] == rows;
+  for (uint32_t d = 1; same && d < shape.rank; ++d) {
+    same = spare.dims[d] == size_of(shape.dims[d], sizes);
+  }
+  if (!same) {
     spare.dims.assign(shape.rank, rows);
     spare.strides.assign(shape.rank, 1);
     int64_t count = 1;
     for (size_t d = shape.rank; d-- > 0;) {
-      if (d > 0) spare.dims[d] = shape.dims[d].size;
+      if (d > 0) spare.dims[d] = size_of(shape.dims[d], sizes);
       spare.strides[d] = count;
       count *= spare.dims[d];
     }
@@ -183,9 +269,9 @@ DLTensor* Feed::spare(size_t k, int64_t rows) {
 }
 
 Status Feed::fill(int32_t split, int64_t index, int64_t batch, int64_t rows,
-                  const std::vector<DLTensor*>& tensors) {
+                  const std::vector<DLTensor*>& tensors, const BatchSizes& sizes) {
   for (size_t k = 0; k < names_.size(); ++k) {
-    filled_[k] = tensors[k] != nullptr ? tensors[k] : spare(k, rows);
+    filled_[k] = tensors[k] != nullptr ? tensors[k] : spare(k, rows, sizes);
   }
   const gr_batch_request_t request = {sizeof request, split, seed_, index, batch};
   gr_error_t err = {};

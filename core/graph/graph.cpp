@@ -220,6 +220,10 @@ Status Graph::add_objective(std::string name, ValueId sum, ValueId count) {
   return {};
 }
 
+void Graph::keep_objectives(const std::function<bool(const Objective&)>& keep) {
+  std::erase_if(objectives_, [&](const Objective& each) { return !keep(each); });
+}
+
 Status Graph::add_output(std::string name, ValueId id) {
   if (!has(id)) return invalid_argument("output '" + name + "': value is not in this graph");
   if (find_output(name) != GR_NO_VALUE) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,6 +94,8 @@ class Graph {
   Status add_output(std::string name, ValueId value);
   Status add_write(ValueId target, ValueId value);
   void drop_writes() { writes_.clear(); }
+  /// Forgets the objectives for which `keep` answers false; their nodes stay.
+  void keep_objectives(const std::function<bool(const Objective&)>& keep);
   Status push_stage(std::string_view name);
   Status pop_stage();
   /// Kind and stage that new nodes get. Returns the stage index, or -1.

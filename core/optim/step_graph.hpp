@@ -4,7 +4,8 @@
 // Takes the differentiated and retyped model graph and the optimizers of the parameter groups. One
 // optimizer step is K microbatches: the first K-1 run a graph that only accumulates, the last one
 // runs the graph that also updates; with K = 1 there is one graph. Invariants: the loss and all
-// gradients are divided in one place, by the number of targets of the whole step; nothing but
+// gradients are divided once, by the numbers of targets of the whole step (objectives.hpp); a
+// parameter whose gradient is absent has no part in the norm and is not updated; nothing but
 // Graph::writes changes parameters, state or buffers, and each write is gated by `step.ok` (finite
 // norm, at least one target).
 #pragma once
@@ -13,18 +14,10 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/optim/objectives.hpp"
 #include "gradrack/optimizer.h"
 
 namespace gradrack {
-
-/// Which of a step's graphs to make.
-struct StepShape {
-  bool accumulate_in = false;  ///< earlier microbatches of this step are in the accumulators
-  bool update = true;          ///< this is the last microbatch: clip and update
-  bool operator<(const StepShape& o) const {
-    return accumulate_in != o.accumulate_in ? accumulate_in < o.accumulate_in : update < o.update;
-  }
-};
 
 /// One group's optimizer and its members, by parameter name.
 struct GroupUpdate {
@@ -34,29 +27,37 @@ struct GroupUpdate {
   std::vector<std::string> parameters;
 };
 
+/// Source that the host sets each step: float64 number of this update, from 1.
+inline constexpr const char* kStepNumber = "step.number";
+
 struct TrainedParameter {
   std::string name;
-  ValueId gradient = GR_NO_VALUE;  ///< in `graph`; GR_NO_VALUE: absent, so it is skipped
+  /// Name of the float64 scalar source that counts this parameter's own updates, from 1. Parameters
+  /// that are always updated together share one.
+  std::string count_scalar = kStepNumber;
 };
 
 struct StepGraphRequest {
   const Graph* graph = nullptr;  ///< differentiated and retyped
   std::vector<TrainedParameter> parameters;
+  std::vector<ObjectiveTerm> objectives;
+  std::vector<GradientPass> passes;  ///< of add_backward, with ids of `graph`
   std::vector<GroupUpdate> groups;
   double max_grad_norm = 0;  ///< infinity: no clipping
   StepShape shape;
 };
 
 /// Names of the scalars that a step graph with `update` gives: float64 but for ok.
-inline constexpr const char* kStepLoss = "step.loss";           ///< mean over the step's targets
+inline constexpr const char* kStepLoss = "step.loss";           ///< weighted sum of objectives
 inline constexpr const char* kStepGradNorm = "step.grad_norm";  ///< before clipping
-inline constexpr const char* kStepTargets = "step.targets";
-inline constexpr const char* kStepOk = "step.ok";  ///< bool: the update was made
-/// Sources that the host sets each step: float64 number of this update from 1, and the rates.
-inline constexpr const char* kStepNumber = "step.number";
+inline constexpr const char* kStepTargets = "step.targets";     ///< of all objectives
+inline constexpr const char* kStepOk = "step.ok";               ///< bool: the update was made
+/// "objective.NAME": mean over an objective's targets, without its weight; for objectives that have
+/// a weight scalar.
+std::string objective_loss_name(const std::string& objective);
 
-/// Makes the graph for one shape of step. Accumulator sources are named "acc.NAME", optimizer state
-/// "NAME.STATE", pending buffers "pending.NAME". [plan]
+/// Makes the graph for one shape of step. Accumulator sources begin with "acc.", pending buffers
+/// with "pending."; optimizer state is named "NAME.STATE". [plan]
 Result<Graph> make_step_graph(const StepGraphRequest& request);
 
 /// Names of a graph's parameters, in declared order.

@@ -11,16 +11,6 @@ namespace gradrack {
 
 namespace {
 
-Result<ValueId> scalar(Graph& graph, const std::string& name) {
-  const ValueId known = graph.find_source(name);
-  if (known != GR_NO_VALUE) return known;
-  Value value;
-  value.source = Source::kScalar;
-  value.name = name;
-  value.type = {GR_FLOAT64, {}};
-  return graph.add_source(std::move(value));
-}
-
 // Far beyond any state; sums of what is allowed do not overflow.
 constexpr int64_t kMostStateBytes = int64_t{1} << 44;
 
@@ -48,15 +38,15 @@ class ParameterUpdate {
   ParameterUpdate(Graph& graph, const GroupUpdate& group, ValueId ok)
       : graph_(graph), group_(group), ok_(ok), first_node_(graph.nodes().size()) {}
 
-  Status run(const std::string& name, ValueId gradient, ValueId factor) {
-    parameter_ = graph_.find_source(name);
-    if (parameter_ == GR_NO_VALUE) return internal_error("no parameter '" + name + "'");
-    const Status status = build(gradient, factor);
-    return status.with_context("optimizer " + group_.plugin + ", parameter " + name);
+  Status run(const TrainedParameter& trained, ValueId gradient, ValueId factor) {
+    parameter_ = graph_.find_source(trained.name);
+    if (parameter_ == GR_NO_VALUE) return internal_error("no parameter '" + trained.name + "'");
+    const Status status = build(trained, gradient, factor);
+    return status.with_context("optimizer " + group_.plugin + ", parameter " + trained.name);
   }
 
  private:
-  Status build(ValueId gradient, ValueId factor) {
+  Status build(const TrainedParameter& trained, ValueId gradient, ValueId factor) {
     const Value parameter = graph_.value(parameter_);
     graph_.set_stage(parameter.stage);
     GR_ASSIGN(const std::vector<int64_t> dims, bind(parameter.type.shape, {}));
@@ -67,7 +57,8 @@ class ParameterUpdate {
         parameter.role};
     GR_TRY(declare_states(info));
     Emitter e(graph_);
-    const ValueId used = e.mul(gradient, e.cast(factor, parameter.type.dtype));
+    const bool scaled = factor != GR_NO_VALUE;
+    const ValueId used = scaled ? e.mul(gradient, e.cast(factor, parameter.type.dtype)) : gradient;
     GR_TRY(e.status());
     gr_update_t update = {};
     update.struct_size = sizeof update;
@@ -76,8 +67,8 @@ class ParameterUpdate {
     update.parameter = parameter_;
     update.gradient = used;
     update.states = states_.data();
-    GR_ASSIGN(update.lr, scalar(graph_, group_.lr_scalar));
-    GR_ASSIGN(update.step, scalar(graph_, kStepNumber));
+    GR_ASSIGN(update.lr, scalar_source(graph_, group_.lr_scalar));
+    GR_ASSIGN(update.step, scalar_source(graph_, trained.count_scalar));
     update.new_parameter = GR_NO_VALUE;
     std::fill(std::begin(update.new_states), std::end(update.new_states), GR_NO_VALUE);
     BuilderApi api(graph_);
@@ -162,7 +153,7 @@ Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
       const ValueId gradient = gradients[static_cast<size_t>(at - request.parameters.begin())];
       if (gradient == GR_NO_VALUE) continue;  // absent: skipped, not zero
       ParameterUpdate update(graph, group, ok);
-      GR_TRY(update.run(name, gradient, factor));
+      GR_TRY(update.run(*at, gradient, factor));
     }
   }
   graph.set_stage(-1);

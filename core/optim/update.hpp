@@ -10,8 +10,8 @@
 namespace gradrack {
 
 /// Appends updates of all parameters that have a gradient. `gradients[k]` belongs to
-/// request.parameters[k] and is summed over targets; `factor` (float64 scalar) normalises and clips
-/// it; `ok` (bool scalar) gates every write. [plan]
+/// request.parameters[k]; `factor` (float64 scalar) normalises and clips it, GR_NO_VALUE: it is
+/// ready; `ok` (bool scalar) gates every write. [plan]
 Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
                              const std::vector<ValueId>& gradients, ValueId factor, ValueId ok);
 

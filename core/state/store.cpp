@@ -118,6 +118,12 @@ int64_t Store::bytes(Source source) const {
   return at == blocks_.end() ? 0 : at->second.bytes();
 }
 
+int64_t Store::planned_bytes() const {
+  int64_t bytes = 0;
+  for (const StoredTensor& tensor : tensors_) bytes += align_up(tensor.bytes, device_->alignment());
+  return bytes;
+}
+
 int64_t Store::total_bytes() const {
   int64_t total = 0;
   for (const auto& [source, block] : blocks_) total += block.bytes();

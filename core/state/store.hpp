@@ -59,6 +59,8 @@ class Store {
   /// Bytes allocated for a class: tensors with their alignment.
   int64_t bytes(Source source) const;
   int64_t total_bytes() const;
+  /// What allocate() takes for what is declared so far.
+  int64_t planned_bytes() const;
 
  private:
   Status initialise(StoredTensor& tensor);

@@ -15,11 +15,16 @@
 namespace gradrack {
 
 /// Trains as the config says and writes metrics and weights into run.output.
-Status run_train(Session& session);
+struct TrainRequest {
+  bool strict_plans = false;  ///< a plan made after the warm-up is an error
+  bool fresh_plans = false;   ///< every microbatch makes its plan anew
+};
+Status run_train(Session& session, const TrainRequest& request);
 
 /// Says, without training: plugins chosen, parameters by stage and group, what runs where, memory.
 struct ExplainRequest {
   bool order = false;  ///< print each task too
+  bool plans = false;  ///< print each plan's key, and what the cache did
 };
 Status run_explain(Session& session, const ExplainRequest& request);
 

@@ -13,22 +13,25 @@ namespace gradrack {
 
 Status run_eval(Session& session, const EvalRequest& request) {
   install_stop_signals();
-  GR_ASSIGN(const Setup setup, make_setup(session));
-  GR_ASSIGN(Feed feed, make_feed(session, setup));
-  const RunSection& run = session.config.run;
-  Programs programs;
-  GR_ASSIGN(const std::vector<int64_t> sizes,
-            evaluation_rows(feed, run.batch_size, run.eval_batches));
-  for (const int64_t rows : sizes) GR_TRY(programs.plan_evaluation(session, setup, feed, rows));
-  GR_TRY(programs.allocate(setup, feed, static_cast<uint64_t>(run.seed)));
-  GR_TRY(load_weights(request.checkpoint.empty() ? run.output : request.checkpoint,
-                      &programs.store()));
-  GR_ASSIGN(const Evaluation result, evaluate(programs, feed, run.batch_size, run.eval_batches));
+  GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
+  GR_TRY(programs->plan_evaluations());
+  GR_TRY(programs->allocate());
+  const std::string& output = session.config.run.output;
+  GR_TRY(
+      load_weights(request.checkpoint.empty() ? output : request.checkpoint, &programs->store()));
+  GR_ASSIGN(const Evaluation result, evaluate(*programs));
   std::fputs(fmt::format("loss {:.6f}  perplexity {:.4f}  targets {:.0f}  batches {}{}\n",
                          result.loss, std::exp(result.loss), result.targets, result.batches,
                          result.partial ? "  (partial)" : "")
                  .c_str(),
              stdout);
+  const std::vector<std::string>& names = programs->rules().objectives();
+  for (size_t k = 0; k < names.size() && names.size() > 1; ++k) {
+    const ObjectiveMean& each = result.objectives[k];
+    std::fputs(
+        fmt::format("  {} {:.6f}  targets {:.0f}\n", names[k], each.mean(), each.targets).c_str(),
+        stdout);
+  }
   return stopped_early("evaluation");
 }
 

@@ -44,11 +44,11 @@ void print_parameters(const std::vector<ParameterFacts>& parameters) {
   for (const auto& [stage, count] : stages) line("", fmt::format("  {:<20} {:>10}", stage, count));
 }
 
-void print_groups(const Programs& programs) {
-  for (const OptimizerGroup& group : programs.groups()) {
+void print_groups(const Planner& planner) {
+  for (const OptimizerGroup& group : planner.groups()) {
     int64_t count = 0;
     for (const size_t member : group.group.members) {
-      count += element_count(programs.parameters()[member]);
+      count += element_count(planner.parameters()[member]);
     }
     line("group", fmt::format("{}: {} tensors, {} parameters, lr {}; {}", group.group.name,
                               group.group.members.size(), count, group.lr,
@@ -56,43 +56,82 @@ void print_groups(const Programs& programs) {
   }
 }
 
-}  // namespace
-
-Status run_explain(Session& session, const ExplainRequest& request) {
-  GR_ASSIGN(const Setup setup, make_setup(session));
-  GR_ASSIGN(Feed feed, make_feed(session, setup));
-  const RunSection& run = session.config.run;
-  Programs programs;
-  GR_TRY(programs.plan_training(session, setup, feed, run.batch_size, run.accumulate_steps));
-  GR_ASSIGN(const std::vector<int64_t> rows,
-            evaluation_rows(feed, run.batch_size, run.eval_batches));
-  for (const int64_t count : rows) {
-    GR_TRY(programs.plan_evaluation(session, setup, feed, count));
+void print_rules(const RunConfig& config, const RunRules& rules) {
+  if (rules.weighted()) {
+    for (size_t k = 0; k < rules.objectives().size(); ++k) {
+      line("objective", fmt::format("{}: weight {}", rules.objectives()[k], rules.weights()[k]));
+    }
+    if (rules.objectives().size() > 1 && config.run.accumulate_steps > 1) {
+      line("",
+           "  several objectives over several microbatches: what they share is passed back "
+           "once for each");
+    }
   }
+  for (size_t k = 0; k < rules.stretches() && rules.stretches() > 1; ++k) {
+    line("trained", fmt::format("from step {}: {}", rules.begin(k), rules.trained_text(k)));
+  }
+}
+
+void print_plugins(const Session& session, Programs& programs) {
+  const Setup& setup = programs.setup();
   line("config", session.config.file);
   for (const std::string& text : session.config.defaults) line("default", text);
   chosen_line("model", *setup.model);
   chosen_line("data", *setup.data);
-  if (feed.info().summary != nullptr) line("", std::string("  ") + feed.info().summary);
+  const char* summary = programs.feed().info().summary;
+  if (summary != nullptr) line("", std::string("  ") + summary);
   line("optimizer",
        fmt::format("{} ({})", setup.optimizer.factory->name, setup.optimizer.factory->library));
-  print_groups(programs);
+  print_groups(programs.planner());
   chosen_line("lr_schedule", *setup.lr_schedule);
   chosen_line("precision", *setup.precision);
   chosen_line("scheduler", *setup.scheduler);
-  for (const auto& backend : setup.backends) chosen_line("backend", backend);
-  for (const auto& device : setup.devices) {
+  for (const auto& backend : setup.machine->backends) chosen_line("backend", backend);
+  for (const auto& device : setup.machine->devices) {
     if (device->info().description != nullptr) {
       line("device", device->name() + ": " + device->info().description);
     }
   }
-  print_parameters(programs.parameters());
-  for (const auto& [name, plan] : programs.plans()) {
-    line("plan", name);
-    std::fputs(describe(*plan, request.order).c_str(), stdout);
+}
+
+// "key" lines of one plan, one part each; hashes and texts as they are compared.
+void print_key(const PlanKey& key) {
+  const PlanKeyParts& parts = key.parts();
+  line("key", key.digest().text());
+  for (const auto& [name, text] : {std::pair{"program", &parts.program},
+                                   {"model", &parts.model},
+                                   {"training", &parts.training},
+                                   {"shapes", &parts.shapes},
+                                   {"trainable", &parts.trainable},
+                                   {"objectives", &parts.objectives},
+                                   {"precision", &parts.precision},
+                                   {"optimizer", &parts.optimizer},
+                                   {"backends", &parts.backend_chain},
+                                   {"fallback", &parts.fallback},
+                                   {"scheduler", &parts.scheduler},
+                                   {"limit", &parts.memory_limit},
+                                   {"recompute", &parts.recompute}}) {
+    line("", fmt::format("  {:<10} {}", name, *text));
   }
-  GR_TRY(programs.check_limit(session.config.memory_limit_bytes));
-  line("memory", human_bytes(programs.planned_bytes()) + " in all: tensors of every plan");
+}
+
+}  // namespace
+
+Status run_explain(Session& session, const ExplainRequest& request) {
+  GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
+  GR_TRY(programs->plan_training());
+  GR_TRY(programs->plan_evaluations());
+  print_plugins(session, *programs);
+  print_parameters(programs->planner().parameters());
+  print_rules(session.config, programs->rules());
+  for (const Programs::NamedPlan& each : programs->plans()) {
+    line("plan", each.name);
+    if (request.plans) print_key(*each.key);
+    std::fputs(describe(*each.plan, request.order).c_str(), stdout);
+  }
+  if (request.plans) line("plans", programs->setup().machine->plans_text());
+  GR_TRY(programs->check_limit());
+  line("memory", human_bytes(programs->planned_bytes()) + " in all: tensors of every plan");
   return {};
 }
 

@@ -2,7 +2,6 @@
 // Model graphs: see model_graph.hpp.
 #include "core/train/model_graph.hpp"
 
-#include "core/autodiff/autodiff.hpp"
 #include "core/graph/builder_api.hpp"
 #include "core/precision/retype.hpp"
 
@@ -27,27 +26,42 @@ Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
   return graph;
 }
 
-Result<Graph> build_evaluation(const Setup& setup, const gr_data_info_t& data) {
-  GR_ASSIGN(Graph graph, build_model(setup.model->instance, false, &data));
+Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision) {
+  Graph graph = model;
   graph.drop_writes();
-  GR_ASSIGN(Retyped retyped, apply_precision(graph, setup.precision->instance.table()));
+  GR_ASSIGN(Retyped retyped, apply_precision(graph, precision));
   return std::move(retyped.graph);
 }
 
-Result<TrainingGraph> build_training(const Setup& setup, const gr_data_info_t& data) {
-  GR_ASSIGN(Graph graph, build_model(setup.model->instance, true, &data));
-  const std::vector<std::string> names = parameter_names(graph);
-  std::vector<ValueId> wrt;
-  for (const std::string& name : names) wrt.push_back(graph.find_source(name));
-  GR_ASSIGN(const Gradients gradients, differentiate(graph, wrt));
-  GR_ASSIGN(Retyped retyped, apply_precision(graph, setup.precision->instance.table()));
-  TrainingGraph out{std::move(retyped.graph), {}};
-  for (size_t k = 0; k < names.size(); ++k) {
-    const ValueId gradient = gradients.of[k];
-    out.parameters.push_back(
-        {names[k], gradient == GR_NO_VALUE ? gradient : retyped.image[size_t(gradient)]});
+Result<TrainingGraph> training_graph(const Graph& model, const gr_precision_t& precision,
+                                     const std::vector<std::string>& trained,
+                                     const std::vector<ObjectiveTerm>& terms, StepShape shape) {
+  Graph graph = model;
+  TrainingGraph out;
+  GR_ASSIGN(out.passes, add_backward(graph, trained, terms, shape));
+  GR_ASSIGN(Retyped retyped, apply_precision(graph, precision));
+  for (GradientPass& pass : out.passes) {
+    for (ValueId& gradient : pass.of) {
+      if (gradient != GR_NO_VALUE) gradient = retyped.image[static_cast<size_t>(gradient)];
+    }
   }
+  out.graph = std::move(retyped.graph);
   return out;
+}
+
+Result<std::vector<ObjectiveSet>> reaching_objectives(const Graph& model) {
+  Graph graph = model;
+  const std::vector<std::string> names = parameter_names(graph);
+  // Not the shape of a whole step, so that each objective has a pass of its own.
+  GR_ASSIGN(const std::vector<GradientPass> passes,
+            add_backward(graph, names, all_objectives(graph), {false, false}));
+  std::vector<ObjectiveSet> reach(names.size(), 0);
+  for (size_t o = 0; o < passes.size(); ++o) {
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (passes[o].of[k] != GR_NO_VALUE) reach[k] |= ObjectiveSet{1} << o;
+    }
+  }
+  return reach;
 }
 
 Result<std::vector<ParameterFacts>> parameter_facts(const Graph& graph) {

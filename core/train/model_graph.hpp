@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a model plugin to graphs: the forward graph of each mode, and the differentiated training
-// graph.
+// From a model plugin to graphs: the forward graph of each mode, and what a step makes of it.
 #pragma once
 
 #include "core/graph/graph.hpp"
 #include "core/optim/groups.hpp"
 #include "core/optim/step_graph.hpp"
+#include "core/train/run_rules.hpp"
 #include "core/train/setup.hpp"
 
 namespace gradrack {
@@ -14,15 +14,21 @@ namespace gradrack {
 Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
                           const gr_data_info_t* data);
 
-/// The evaluation graph under the precision policy; its writes are dropped.
-Result<Graph> build_evaluation(const Setup& setup, const gr_data_info_t& data);
+/// A forward graph under the precision policy, without its writes. [plan]
+Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision);
 
-/// The training graph, differentiated and retyped, with each parameter's gradient.
+/// A microbatch's graph, differentiated and retyped.
 struct TrainingGraph {
   Graph graph;
-  std::vector<TrainedParameter> parameters;  ///< in declared order
+  std::vector<GradientPass> passes;
 };
-Result<TrainingGraph> build_training(const Setup& setup, const gr_data_info_t& data);
+/// `trained`: names of the parameters that take part. [plan]
+Result<TrainingGraph> training_graph(const Graph& model, const gr_precision_t& precision,
+                                     const std::vector<std::string>& trained,
+                                     const std::vector<ObjectiveTerm>& terms, StepShape shape);
+
+/// For each parameter, in declared order: the objectives that give it a gradient. [plan]
+Result<std::vector<ObjectiveSet>> reaching_objectives(const Graph& model);
 
 /// Name, stage, dims and role of each parameter, in declared order.
 Result<std::vector<ParameterFacts>> parameter_facts(const Graph& graph);

@@ -5,178 +5,182 @@
 #include <fmt/format.h>
 
 #include "core/base/text.hpp"
-#include "core/rewrite/simplify.hpp"
+#include "core/plan/plan_class.hpp"
+#include "core/train/evaluate.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
 namespace {
 
-std::optional<TensorHandle> optional_scalar(const Executor& executor, std::string_view name) {
-  auto handle = executor.scalar(name);
+std::optional<TensorHandle> optional_handle(const Result<TensorHandle>& handle) {
   return handle.ok() ? std::optional<TensorHandle>(*handle) : std::nullopt;
-}
-
-std::vector<StepShape> shapes_for(int64_t accumulate) {
-  if (accumulate == 1) return {{false, true}};
-  std::vector<StepShape> shapes = {{false, false}, {true, true}};
-  if (accumulate > 2) shapes.push_back({true, false});
-  return shapes;
 }
 
 }  // namespace
 
-Result<Feed> make_feed(const Session& session, const Setup& setup) {
-  const Instance<gr_data_t>& data = setup.data->instance;
-  return Feed::make(data.table(), data.name(), static_cast<uint64_t>(session.config.run.seed));
+Result<std::unique_ptr<Programs>> Programs::make(Session& session,
+                                                 std::shared_ptr<Machine> machine) {
+  std::unique_ptr<Programs> programs(new Programs(session));
+  GR_ASSIGN(programs->setup_, make_setup(session, std::move(machine)));
+  const Instance<gr_data_t>& data = programs->setup_.data->instance;
+  GR_ASSIGN(programs->feed_, Feed::make(data.table(), data.name(), programs->seed()));
+  GR_ASSIGN(programs->planner_, Planner::make(session, programs->setup_, *programs->feed_));
+  programs->store_ = std::make_unique<Store>(programs->setup_.machine->devices.front().get());
+  GR_TRY(programs->planner_->declare_model(programs->store_.get(), programs->seed()));
+  return programs;
 }
 
-Result<Programs::Entry> Programs::plan(Session& session, const Setup& setup, const Feed& feed,
-                                       const Graph& graph, int64_t rows) {
-  GR_ASSIGN(Graph simple, simplify(graph));
-  PlanRequest request;
-  request.graph = &simple;
-  GR_ASSIGN(request.bindings, feed.bindings(simple, rows));
-  request.devices = setup.device_list();
-  request.fallback = session.config.fallback;
-  request.scheduler_name = setup.scheduler->instance.name();
-  request.scheduler = &setup.scheduler->instance.table();
-  request.memory_limit = session.config.memory_limit_bytes;
-  Entry entry{Graph(), nullptr, nullptr};
-  auto made = make_plan(request);
-  if (!made.ok()) {
-    // That no backend of the chain runs a node is about the plugins that were chosen.
-    const bool chain = made.status().code() == GR_UNSUPPORTED;
-    return chain ? made.status().in_area(Area::kPlugin) : made.status();
-  }
-  entry.plan = *made;
-  entry.graph = std::move(simple);
-  const Level level = session.config.fallback == Fallback::kAllow ? Level::kInfo : Level::kWarn;
-  for (const std::string& text : entry.plan->events) {
-    session.events.emit({"fallback", level, text});
-  }
-  return entry;
-}
-
-Status Programs::plan_training(Session& session, const Setup& setup, const Feed& feed,
-                               int64_t batch, int64_t accumulate) {
-  GR_ASSIGN(const TrainingGraph training, build_training(setup, feed.info()));
-  GR_ASSIGN(parameters_, parameter_facts(training.graph));
-  GR_ASSIGN(groups_, make_optimizer_groups(setup.optimizer, parameters_));
-  StepGraphRequest request;
-  request.graph = &training.graph;
-  request.parameters = training.parameters;
-  request.max_grad_norm = session.config.run.max_grad_norm;
-  for (const OptimizerGroup& group : groups_) {
-    GroupUpdate update{&group.optimizer.table(), group.optimizer.name(), group.lr_scalar, {}};
-    for (const size_t member : group.group.members) {
-      update.parameters.push_back(parameters_[member].name);
-    }
-    request.groups.push_back(std::move(update));
-  }
-  for (const StepShape shape : shapes_for(accumulate)) {
-    request.shape = shape;
-    GR_ASSIGN(const Graph graph, make_step_graph(request));
-    GR_ASSIGN(Entry entry, plan(session, setup, feed, graph, batch));
-    steps_.emplace(shape, std::move(entry));
+Status Programs::plan_training() {
+  GR_TRY(planner_->prepare_training());
+  GR_ASSIGN(const std::vector<StepVariant> variants, planner_->variants());
+  for (const StepVariant& variant : variants) {
+    GR_ASSIGN(Planned planned, planner_->plan(variant));
+    GR_TRY(store_->declare_sources(planned.plan->plan_class->lowered.graph, seed()));
+    steps_.emplace(variant, Entry{std::move(planned), nullptr});
   }
   return {};
 }
 
-Status Programs::plan_evaluation(Session& session, const Setup& setup, const Feed& feed,
-                                 int64_t rows) {
-  if (has_evaluation(rows)) return {};
-  GR_ASSIGN(const Graph graph, build_evaluation(setup, feed.info()));
-  if (parameters_.empty()) {
-    GR_ASSIGN(parameters_, parameter_facts(graph));
-  }
-  GR_ASSIGN(Entry entry, plan(session, setup, feed, graph, rows));
-  evaluations_.emplace(rows, std::move(entry));
+Status Programs::plan_evaluations() {
+  const RunSection& run = session_.config.run;
+  GR_ASSIGN(const std::vector<int64_t> sizes,
+            evaluation_rows(*feed_, run.batch_size, run.eval_batches));
+  for (const int64_t rows : sizes) GR_TRY(plan_evaluation(rows));
   return {};
 }
 
-Status Programs::allocate(const Setup& setup, const Feed& feed, uint64_t seed) {
-  store_ = std::make_unique<Store>(setup.devices.front().get());
-  for (const auto& [shape, entry] : steps_) GR_TRY(store_->declare_sources(entry.graph, seed));
-  for (const auto& [rows, entry] : evaluations_) {
-    GR_TRY(store_->declare_sources(entry.graph, seed));
-  }
+Status Programs::plan_evaluation(int64_t rows) {
+  const Evaluated which{rows, feed_->largest()};
+  if (evaluations_.count(which) > 0) return {};
+  GR_ASSIGN(Planned planned, planner_->plan_evaluation(rows, which.sizes));
+  evaluations_.emplace(which, Entry{std::move(planned), nullptr});
+  return {};
+}
+
+Status Programs::allocate() {
   GR_TRY(store_->allocate());
-  for (auto& [shape, entry] : steps_) {
-    GR_TRY(make_program(feed, &entry));
-    if (!shape.update) continue;
-    const Executor& executor = *entry.program->executor;
-    GR_ASSIGN(results_.loss, executor.output(kStepLoss));
-    GR_ASSIGN(results_.grad_norm, executor.output(kStepGradNorm));
-    GR_ASSIGN(results_.targets, executor.output(kStepTargets));
-    GR_ASSIGN(results_.ok, executor.output(kStepOk));
+  for (auto& [variant, entry] : steps_) {
+    GR_ASSIGN(entry.program, make_program(entry.planned));
   }
-  for (auto& [rows, entry] : evaluations_) {
-    GR_TRY(make_program(feed, &entry));
-    const std::string& objective = entry.graph.objectives().front().name;
-    GR_ASSIGN(entry.program->loss_sum, entry.program->executor->objective_sum(objective));
-    GR_ASSIGN(entry.program->loss_count, entry.program->executor->objective_count(objective));
+  for (auto& [which, entry] : evaluations_) {
+    GR_ASSIGN(entry.program, make_program(entry.planned));
   }
   return {};
 }
 
-Status Programs::make_program(const Feed& feed, Entry* entry) {
-  entry->program = std::make_unique<Program>();
-  Program& program = *entry->program;
-  GR_ASSIGN(program.executor, Executor::make(entry->plan, store_.get()));
-  for (const std::string& name : feed.names()) {
-    const auto handle = program.executor->input(name);
-    program.inputs.push_back(handle.ok() ? program.executor->tensor(*handle) : nullptr);
+Result<std::unique_ptr<Program>> Programs::make_program(const Planned& planned) {
+  auto program = std::make_unique<Program>();
+  GR_ASSIGN(program->executor, Executor::make(planned.plan, store_.get()));
+  Executor& executor = *program->executor;
+  for (const std::string& name : feed_->names()) {
+    const auto handle = executor.input(name);
+    program->inputs.push_back(handle.ok() ? executor.tensor(*handle) : nullptr);
   }
-  program.rng = optional_scalar(*program.executor, "rng");
-  program.step_number = optional_scalar(*program.executor, kStepNumber);
-  for (const OptimizerGroup& group : groups_) {
-    program.rates.push_back(optional_scalar(*program.executor, group.lr_scalar));
+  program->rng = optional_handle(executor.scalar("rng"));
+  for (const CountClass& each : planner_->counts()) {
+    program->counts.push_back(optional_handle(executor.scalar(each.scalar)));
   }
-  return {};
+  for (const OptimizerGroup& group : planner_->groups()) {
+    program->rates.push_back(optional_handle(executor.scalar(group.lr_scalar)));
+  }
+  program->loss = optional_handle(executor.output(kStepLoss));
+  program->grad_norm = optional_handle(executor.output(kStepGradNorm));
+  program->targets = optional_handle(executor.output(kStepTargets));
+  program->ok = optional_handle(executor.output(kStepOk));
+  for (const std::string& name : rules().objectives()) {
+    program->weights.push_back(optional_handle(executor.scalar(weight_scalar_name(name))));
+    program->means.push_back(optional_handle(executor.output(objective_loss_name(name))));
+    program->sums.push_back(optional_handle(executor.objective_sum(name)));
+    program->numbers.push_back(optional_handle(executor.objective_count(name)));
+  }
+  return program;
 }
 
-Status Programs::check_limit(int64_t limit_bytes) const {
-  if (limit_bytes == 0 || planned_bytes() <= limit_bytes) return {};
+Result<Program*> Programs::step(const StepVariant& variant) {
+  const auto known = steps_.find(variant);
+  const bool made = known != steps_.end() && known->second.program != nullptr;
+  if (made && !afresh_) return known->second.program.get();
+  const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
+  GR_ASSIGN(Planned planned, planner_->plan(variant, afresh_));
+  if (known == steps_.end()) forget_oldest(variant);
+  return late(std::move(planned), &steps_[variant]);
+}
+
+// Batches of ever other lengths must not pile up executors; the cache bounds their plans.
+void Programs::forget_oldest(const StepVariant& newest) {
+  constexpr size_t kMostLate = 32;
+  if (late_.size() >= kMostLate) {
+    steps_.erase(late_.front());
+    late_.erase(late_.begin());
+  }
+  late_.push_back(newest);
+}
+
+Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
+  const Evaluated which{rows, sizes};
+  const auto known = evaluations_.find(which);
+  const bool made = known != evaluations_.end() && known->second.program != nullptr;
+  if (made && !afresh_) return known->second.program.get();
+  const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
+  GR_ASSIGN(Planned planned, planner_->plan_evaluation(rows, sizes, afresh_));
+  return late(std::move(planned), &evaluations_[which]);
+}
+
+Result<Program*> Programs::late(Planned planned, Entry* entry) {
+  GR_ASSIGN(std::unique_ptr<Program> program, make_program(planned));
+  entry->planned = std::move(planned);
+  entry->program = std::move(program);
+  return entry->program.get();
+}
+
+Status Programs::check_limit() const {
+  const int64_t limit = session_.config.memory_limit_bytes;
+  if (limit == 0 || planned_bytes() <= limit) return {};
   return invalid_argument(fmt::format(
       "memory.limit is {} ({} bytes), this run takes {} ({} bytes): raise the limit, or lower "
       "run.batch_size or the model's size",
-      human_bytes(limit_bytes), limit_bytes, human_bytes(planned_bytes()), planned_bytes()));
+      human_bytes(limit), limit, human_bytes(planned_bytes()), planned_bytes()));
 }
 
 int64_t Programs::planned_bytes() const {
-  int64_t bytes = 0;
-  // Store classes are the same tensors in every plan: count each class once, at its largest.
-  MemoryReport store;
-  for (const auto& [name, plan] : plans()) {
-    const MemoryReport& m = plan->memory;
+  int64_t bytes = store_->planned_bytes();
+  for (const NamedPlan& each : plans()) {
+    const MemoryReport& m = each.plan->memory;
     bytes += m.constants + m.inputs + m.outputs + m.arena;
-    store.parameters = std::max(store.parameters, m.parameters);
-    store.buffers = std::max(store.buffers, m.buffers);
-    store.states = std::max(store.states, m.states);
-    store.accumulators = std::max(store.accumulators, m.accumulators);
-  }
-  return bytes + store.total();
-}
-
-int64_t Programs::allocated_bytes(const Setup& setup) const {
-  int64_t bytes = 0;
-  for (const auto& device : setup.devices) bytes += device->allocated_bytes();
-  for (const auto& [name, plan] : plans()) {
-    if (plan->own_host != nullptr) bytes += plan->own_host->allocated_bytes();
   }
   return bytes;
 }
 
-std::vector<std::pair<std::string, const Plan*>> Programs::plans() const {
-  std::vector<std::pair<std::string, const Plan*>> out;
-  for (const auto& [shape, entry] : steps_) {
-    const char* name = shape.update
-                           ? (shape.accumulate_in ? "last microbatch" : "step")
-                           : (shape.accumulate_in ? "next microbatch" : "first microbatch");
-    out.emplace_back(name, entry.plan.get());
+int64_t Programs::allocated_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& device : setup_.machine->devices) bytes += device->allocated_bytes();
+  for (const NamedPlan& each : plans()) {
+    if (each.plan->own_host != nullptr) bytes += each.plan->own_host->allocated_bytes();
   }
-  for (const auto& [rows, entry] : evaluations_) {
-    out.emplace_back(fmt::format("evaluation of {} rows", rows), entry.plan.get());
+  return bytes;
+}
+
+std::string Programs::name_of(const StepVariant& variant) const {
+  std::string name = shape_name(variant.shape);
+  if (rules().objectives().size() > 1) name += ": " + rules().text(variant.active);
+  if (variant.earlier != 0 && rules().objectives().size() > 1) {
+    name += " after " + rules().text(variant.earlier);
+  }
+  if (rules().stretches() > 1) {
+    name += fmt::format(", from step {}", rules().begin(variant.stretch));
+  }
+  return name;
+}
+
+std::vector<Programs::NamedPlan> Programs::plans() const {
+  std::vector<NamedPlan> out;
+  for (const auto& [variant, entry] : steps_) {
+    out.push_back({name_of(variant), &entry.planned.key, entry.planned.plan.get()});
+  }
+  for (const auto& [which, entry] : evaluations_) {
+    out.push_back({fmt::format("evaluation of {} rows", which.rows), &entry.planned.key,
+                   entry.planned.plan.get()});
   }
   return out;
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: every plan of a run with its executor, over one store of persistent tensors.
 //
-// Made before the first step, for exactly the batch shapes that the run will use, so that nothing
-// is planned later and the memory is known. Invariant: handles are resolved once; per step nothing
-// is looked up by name. One thread at a time. [exec]
+// The set-up that all commands with a model share, and then the inside of their loops. Made before
+// the first step, for exactly the variants of the step that the run will use, so that nothing is
+// planned later and the memory is known. Invariant: handles are resolved once; per step nothing is
+// looked up by name. One thread at a time; several Programs may run at once. [exec]
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "core/data/feed.hpp"
 #include "core/exec/executor.hpp"
-#include "core/optim/step_graph.hpp"
 #include "core/state/store.hpp"
-#include "core/train/model_graph.hpp"
+#include "core/train/planner.hpp"
 
 namespace gradrack {
 
@@ -24,64 +24,91 @@ struct Program {
   std::unique_ptr<Executor> executor;
   std::vector<DLTensor*> inputs;  ///< one per data output, in the feed's order
   std::optional<TensorHandle> rng;
-  std::optional<TensorHandle> step_number;
+  std::vector<std::optional<TensorHandle>> counts;   ///< by class of counts
   std::vector<std::optional<TensorHandle>> rates;    ///< by optimizer group
-  std::optional<TensorHandle> loss_sum, loss_count;  ///< evaluation: of the first objective
+  std::vector<std::optional<TensorHandle>> weights;  ///< by objective
+  /// Of a step that updates: its results, and each objective's mean.
+  std::optional<TensorHandle> loss, grad_norm, targets, ok;
+  std::vector<std::optional<TensorHandle>> means;
+  /// Of an evaluation: by objective.
+  std::vector<std::optional<TensorHandle>> sums, numbers;
 };
-
-/// Handles of the results of a step that updates.
-struct StepResults {
-  TensorHandle loss, grad_norm, targets, ok;
-};
-
-/// The feed of the chosen data plugin, with the run's seed.
-Result<Feed> make_feed(const Session& session, const Setup& setup);
 
 class Programs {
  public:
-  /// Plans for training with `accumulate` microbatches of `batch` rows. Nothing is allocated yet.
-  Status plan_training(Session& session, const Setup& setup, const Feed& feed, int64_t batch,
-                       int64_t accumulate);
-  /// Plan for evaluating `rows` rows; call once for each number of rows that will come.
-  Status plan_evaluation(Session& session, const Setup& setup, const Feed& feed, int64_t rows);
-  /// Allocates the store and makes the executors.
-  Status allocate(const Setup& setup, const Feed& feed, uint64_t seed);
+  /// Chooses plugins, opens the data and builds the model's graph; no plan is made yet. `session`,
+  /// and the one of `machine`, outlive this. [main]
+  static Result<std::unique_ptr<Programs>> make(Session& session,
+                                                std::shared_ptr<Machine> machine = nullptr);
 
+  /// Plans for every variant of the run's steps. Nothing is allocated yet. [plan]
+  Status plan_training();
+  /// Plans for every number of rows that evaluation will meet. [plan]
+  Status plan_evaluations();
+  /// The plan for evaluating `rows` rows. [plan]
+  Status plan_evaluation(int64_t rows);
+  /// Allocates the store and makes the executors. [plan]
+  Status allocate();
+
+  const RunSection& run() const { return session_.config.run; }
+  const Setup& setup() const { return setup_; }
+  Feed& feed() { return *feed_; }
+  const Planner& planner() const { return *planner_; }
+  const RunRules& rules() const { return planner_->rules(); }
   Store& store() { return *store_; }
-  const std::vector<OptimizerGroup>& groups() const { return groups_; }
-  Program& step(StepShape shape) { return *steps_.at(shape).program; }
-  const StepResults& results() const { return results_; }
-  Program& evaluation(int64_t rows) { return *evaluations_.at(rows).program; }
-  bool has_evaluation(int64_t rows) const { return evaluations_.count(rows) > 0; }
-  bool has_any_evaluation() const { return !evaluations_.empty(); }
+
+  /// The program of a microbatch; one that was not planned before is made now, through the cache.
+  Result<Program*> step(const StepVariant& variant);
+  Result<Program*> evaluation(int64_t rows, const BatchSizes& sizes = {});
+  bool has_evaluation() const { return !evaluations_.empty(); }
+  /// From now on each call of step() and evaluation() makes its plan anew, past the cache: to find
+  /// out whether a plan that is used again does the same.
+  void plan_afresh() { afresh_ = true; }
 
   /// What allocate() takes from devices and the host: the store and every executor.
   int64_t planned_bytes() const;
-  /// What is taken now, on the devices of `setup` and in host memory of plans' own.
-  int64_t allocated_bytes(const Setup& setup) const;
-  /// GR_INVALID_ARGUMENT when that is more than `limit_bytes` (0: no limit), naming both.
-  Status check_limit(int64_t limit_bytes) const;
-  /// Plans by name ("step", "evaluation of 12 rows"), for explain.
-  std::vector<std::pair<std::string, const Plan*>> plans() const;
-  /// Parameters in declared order.
-  const std::vector<ParameterFacts>& parameters() const { return parameters_; }
+  /// What is taken now, on the machine's devices and in host memory of plans' own.
+  int64_t allocated_bytes() const;
+  /// GR_INVALID_ARGUMENT when planned_bytes() is more than memory.limit, naming both.
+  Status check_limit() const;
+
+  struct NamedPlan {
+    std::string name;  ///< "step", "step: box", "evaluation of 12 rows"
+    const PlanKey* key;
+    const Plan* plan;
+  };
+  /// For explain and reports.
+  std::vector<NamedPlan> plans() const;
 
  private:
+  struct Evaluated {
+    int64_t rows;
+    BatchSizes sizes;
+    bool operator<(const Evaluated& o) const {
+      return rows != o.rows ? rows < o.rows : sizes < o.sizes;
+    }
+  };
   struct Entry {
-    Graph graph;
-    std::shared_ptr<const Plan> plan;
+    Planned planned;
     std::unique_ptr<Program> program;
   };
-  Result<Entry> plan(Session& session, const Setup& setup, const Feed& feed, const Graph& graph,
-                     int64_t rows);
-  Status make_program(const Feed& feed, Entry* entry);
 
-  std::vector<OptimizerGroup> groups_;
-  std::vector<ParameterFacts> parameters_;
-  std::unique_ptr<Store> store_;
-  std::map<StepShape, Entry> steps_;
-  std::map<int64_t, Entry> evaluations_;
-  StepResults results_ = {};
+  explicit Programs(Session& session) : session_(session) {}
+  std::string name_of(const StepVariant& variant) const;
+  Result<std::unique_ptr<Program>> make_program(const Planned& planned);
+  Result<Program*> late(Planned planned, Entry* entry);
+  void forget_oldest(const StepVariant& newest);
+  uint64_t seed() const { return static_cast<uint64_t>(session_.config.run.seed); }
+
+  Session& session_;
+  Setup setup_;
+  std::optional<Feed> feed_;
+  std::unique_ptr<Planner> planner_;
+  std::unique_ptr<Store> store_;  // declared with the first plan, allocated by allocate()
+  std::map<StepVariant, Entry> steps_;
+  std::map<Evaluated, Entry> evaluations_;
+  std::vector<StepVariant> late_;  // of steps_: made after allocate(), the oldest first
+  bool afresh_ = false;
 };
 
 }  // namespace gradrack

@@ -82,8 +82,7 @@ int64_t draw(const std::vector<double>& logits, double temperature, int64_t top_
 
 class Sampler {
  public:
-  Sampler(Programs& programs, const Feed& feed, const SampleRequest& request)
-      : program_(programs.evaluation(1)), feed_(feed), request_(request) {}
+  Sampler(Program& program, const SampleRequest& request) : program_(program), request_(request) {}
 
   Status prepare() {
     GR_ASSIGN(const TensorHandle handle, program_.executor->output("logits"));
@@ -119,7 +118,6 @@ class Sampler {
   }
 
   Program& program_;
-  const Feed& feed_;
   const SampleRequest& request_;
   const DLTensor* logits_ = nullptr;
   DLTensor* tokens_ = nullptr;
@@ -130,23 +128,23 @@ class Sampler {
 
 Status run_sample(Session& session, const SampleRequest& request) {
   install_stop_signals();
-  GR_ASSIGN(const Setup setup, make_setup(session));
-  const gr_data_t& data = setup.data->instance.table();
+  GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
+  const Instance<gr_data_t>& source = programs->setup().data->instance;
+  const gr_data_t& data = source.table();
   if (data.encode == nullptr || data.decode == nullptr) {
-    return unsupported("data plugin '" + setup.data->instance.name() +
+    return unsupported("data plugin '" + source.name() +
                        "' has no tokenizer, so there is no text to sample")
         .in_area(Area::kPlugin);
   }
-  GR_ASSIGN(const Feed feed, make_feed(session, setup));
-  Programs programs;
-  GR_TRY(programs.plan_evaluation(session, setup, feed, 1));
-  const RunSection& run = session.config.run;
-  GR_TRY(programs.allocate(setup, feed, static_cast<uint64_t>(run.seed)));
-  GR_TRY(load_weights(request.checkpoint.empty() ? run.output : request.checkpoint,
-                      &programs.store()));
+  GR_TRY(programs->plan_evaluation(1));
+  GR_TRY(programs->allocate());
+  const std::string& output = session.config.run.output;
+  GR_TRY(
+      load_weights(request.checkpoint.empty() ? output : request.checkpoint, &programs->store()));
   GR_ASSIGN(std::vector<int64_t> ids, encode(data, request.prompt));
   if (ids.empty()) return invalid_argument("--prompt is empty: give at least one character");
-  Sampler sampler(programs, feed, request);
+  GR_ASSIGN(Program* const program, programs->evaluation(1, programs->feed().largest()));
+  Sampler sampler(*program, request);
   GR_TRY(sampler.prepare());
   std::fputs(request.prompt.c_str(), stdout);
   for (int64_t k = 0; k < request.tokens && stop_signal() == 0; ++k) {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/train/commands.hpp"
-#include "core/train/evaluate.hpp"
 #include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
@@ -31,50 +31,93 @@ Status Trainer::run() {
 
 Result<StepReport> Trainer::step() {
   const ThreadRole role(GR_THREAD_EXEC);
-  const RunSection& run = session_.config.run;
-  const int64_t count = run.accumulate_steps;
+  const int64_t count = session_.config.run.accumulate_steps;
+  ObjectiveSet had = 0;
+  Program* program = nullptr;
   for (int64_t micro = 0; micro < count; ++micro) {
-    const StepShape shape{micro > 0, micro + 1 == count};
-    Program& program = programs_.step(shape);
-    const int64_t index = step_ * count + micro;
-    GR_TRY(feed_->fill(GR_SPLIT_TRAIN, index, run.batch_size, run.batch_size, program.inputs));
-    if (program.rng.has_value()) {
-      const int64_t counters[] = {run.seed, step_, micro};
-      GR_TRY(program.executor->set_scalar(*program.rng, counters));
-    }
-    if (shape.update) GR_TRY(set_rates(program));
-    GR_TRY(program.executor->run());
+    GR_ASSIGN(program, run_microbatch(micro, &had));
   }
-  const Executor& executor = *programs_.step({count > 1, true}).executor;
-  const StepResults& results = programs_.results();
+  return read_results(*program, had);
+}
+
+Result<Program*> Trainer::run_microbatch(int64_t micro, ObjectiveSet* earlier) {
+  const RunSection& run = session_.config.run;
+  const RunRules& rules = programs_->rules();
+  Feed& feed = programs_->feed();
+  const int64_t number = step_ + 1, index = step_ * run.accumulate_steps + micro;
+  GR_ASSIGN(const BatchDescription batch, feed.describe(GR_SPLIT_TRAIN, index, run.batch_size));
+  StepVariant variant;
+  variant.shape = {micro > 0, micro + 1 == run.accumulate_steps};
+  variant.active = rules.active(number) & programs_->planner().batch_sets()[batch.set];
+  variant.earlier = *earlier;
+  variant.stretch = rules.stretch(number);
+  variant.sizes = batch.sizes;
+  *earlier |= variant.active;
+  GR_ASSIGN(Program* const program, programs_->step(variant));
+  GR_TRY(feed.fill(GR_SPLIT_TRAIN, index, run.batch_size, run.batch_size, program->inputs,
+                   batch.sizes));
+  GR_TRY(set_scalars(*program, variant.shape, micro));
+  GR_TRY(program->executor->run());
+  return program;
+}
+
+Status Trainer::set_scalars(Program& program, StepShape shape, int64_t micro) {
+  Executor& executor = *program.executor;
+  if (program.rng.has_value()) {
+    const int64_t counters[] = {session_.config.run.seed, step_, micro};
+    GR_TRY(executor.set_scalar(*program.rng, counters));
+  }
+  for (size_t k = 0; k < program.weights.size(); ++k) {
+    if (!program.weights[k].has_value()) continue;
+    GR_TRY(executor.set_scalar(*program.weights[k], programs_->rules().weights()[k]));
+  }
+  if (!shape.update) return {};
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    if (!program.counts[k].has_value()) continue;
+    GR_TRY(executor.set_scalar(*program.counts[k], static_cast<double>(counts_[k] + 1)));
+  }
+  return set_rates(program);
+}
+
+Result<StepReport> Trainer::read_results(const Program& program, ObjectiveSet had) {
+  const Executor& executor = *program.executor;
   StepReport report;
-  GR_ASSIGN(report.loss, executor.read_scalar(results.loss));
-  GR_ASSIGN(report.grad_norm, executor.read_scalar(results.grad_norm));
-  GR_ASSIGN(report.targets, executor.read_scalar(results.targets));
-  GR_ASSIGN(const double ok, executor.read_scalar(results.ok));
+  GR_ASSIGN(report.loss, executor.read_scalar(*program.loss));
+  GR_ASSIGN(report.grad_norm, executor.read_scalar(*program.grad_norm));
+  GR_ASSIGN(report.targets, executor.read_scalar(*program.targets));
+  GR_ASSIGN(const double ok, executor.read_scalar(*program.ok));
+  for (size_t k = 0; k < means_.size(); ++k) {
+    means_[k] = std::numeric_limits<double>::quiet_NaN();
+    if (!program.means[k].has_value()) continue;
+    GR_ASSIGN(means_[k], executor.read_scalar(*program.means[k]));
+  }
   report.updated = ok != 0;
   ++step_;
-  updates_ += report.updated ? 1 : 0;
+  if (!report.updated) return report;
+  ++updates_;
+  // What no objective of this step reaches was skipped, and is not counted.
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    if ((programs_->planner().counts()[k].reach & had) != 0) ++counts_[k];
+  }
   return report;
 }
 
 // The rate is a pure function of the number of updates made, so what is logged is what was used and
 // a skipped step does not advance it.
 Status Trainer::set_rates(Program& program) {
-  const gr_lr_schedule_t& schedule = setup_.lr_schedule->instance.table();
+  const gr_lr_schedule_t& schedule = setup().lr_schedule->instance.table();
   gr_lr_request_t request = {};
   request.struct_size = sizeof request;
   request.update = updates_;
   request.max_updates = session_.config.run.max_steps;
   for (size_t k = 0; k < rates_.size(); ++k) {
-    request.base_lr = programs_.groups()[k].lr;
+    request.base_lr = programs_->planner().groups()[k].lr;
     gr_error_t err = {};
     GR_TRY(status_from(schedule.value(schedule.self, &request, &rates_[k], &err), err));
     if (!program.rates[k].has_value()) continue;
     GR_TRY(program.executor->set_scalar(*program.rates[k], rates_[k]));
   }
-  if (!program.step_number.has_value()) return {};
-  return program.executor->set_scalar(*program.step_number, static_cast<double>(updates_ + 1));
+  return {};
 }
 
 Status Trainer::check(const StepReport& report) {
@@ -110,18 +153,16 @@ Status Trainer::after_step(const StepReport& report) {
 }
 
 Status Trainer::evaluate_now() {
-  const RunSection& run = session_.config.run;
-  GR_ASSIGN(const Evaluation evaluation,
-            evaluate(programs_, *feed_, run.batch_size, run.eval_batches));
+  GR_ASSIGN(const Evaluation evaluation, evaluate(*programs_));
   if (evaluation.partial) return {};
   eval_loss_ = evaluation.loss;
   if (!best_.has_value() || eval_loss_ < *best_) best_ = eval_loss_;
-  report_evaluation(evaluation.loss, evaluation.targets);
+  report_evaluation(evaluation);
   return {};
 }
 
 Status Trainer::finish() {
-  if (stop_signal() == 0 && programs_.has_any_evaluation()) GR_TRY(evaluate_now());
+  if (stop_signal() == 0 && programs_->has_evaluation()) GR_TRY(evaluate_now());
   GR_TRY(save(false));
   report_end();
   if (stop_signal() != 0) {

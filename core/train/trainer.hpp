@@ -8,13 +8,13 @@
 #include "core/state/metrics.hpp"
 #include "core/state/progress.hpp"
 #include "core/state/run_folder.hpp"
-#include "core/train/programs.hpp"
+#include "core/train/evaluate.hpp"
 
 namespace gradrack {
 
 /// What one optimizer step gave.
 struct StepReport {
-  double loss = 0;       ///< mean over the step's targets
+  double loss = 0;       ///< weighted sum of the means of its objectives
   double grad_norm = 0;  ///< before clipping
   double targets = 0;
   bool updated = false;  ///< false: skipped, nothing changed
@@ -23,8 +23,10 @@ struct StepReport {
 class Trainer {
  public:
   /// Chooses plugins, plans every program, allocates and initialises. Nothing is written but the
-  /// run folder. [main]
-  static Result<std::unique_ptr<Trainer>> make(Session& session);
+  /// run folder. Trainers of one process may share a `machine`, and then run on a thread each; the
+  /// session that it was made with outlives them all. [main]
+  static Result<std::unique_ptr<Trainer>> make(Session& session,
+                                               std::shared_ptr<Machine> machine = nullptr);
 
   /// Trains to max_steps or to a stop signal; evaluates, logs and saves on the way. [main]
   Status run();
@@ -32,14 +34,20 @@ class Trainer {
   /// One optimizer step: all its microbatches. Allocates nothing. [exec]
   Result<StepReport> step();
 
-  Programs& programs() { return programs_; }
-  const Setup& setup() const { return setup_; }
+  Programs& programs() { return *programs_; }
+  const Setup& setup() const { return programs_->setup(); }
   int64_t steps() const { return step_; }
+  /// Means of the last step's objectives, without their weights; NaN: it had no part.
+  const std::vector<double>& objective_means() const { return means_; }
 
  private:
   explicit Trainer(Session& session) : session_(session) {}
-  Status prepare();
+  Status prepare(std::shared_ptr<Machine> machine);
+  /// Runs one microbatch; `earlier` gains its objectives.
+  Result<Program*> run_microbatch(int64_t micro, ObjectiveSet* earlier);
+  Status set_scalars(Program& program, StepShape shape, int64_t micro);
   Status set_rates(Program& program);
+  Result<StepReport> read_results(const Program& program, ObjectiveSet had);
   Status check(const StepReport& report);
   Status after_step(const StepReport& report);
   Status evaluate_now();
@@ -49,19 +57,20 @@ class Trainer {
   void report_start();
   Status log_step(const StepReport& report);
   void show_progress(const StepReport& report);
-  void report_evaluation(double loss, double targets);
+  void report_evaluation(const Evaluation& evaluation);
+  void report_plans();
   void report_end();
 
   Session& session_;
-  Setup setup_;
-  std::optional<Feed> feed_;
-  Programs programs_;
+  std::unique_ptr<Programs> programs_;
   std::optional<RunFolder> folder_;
   std::shared_ptr<MetricsFile> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step
   int64_t step_ = 0;             ///< optimizer steps tried
   int64_t updates_ = 0;          ///< of those, the ones that changed parameters
+  std::vector<int64_t> counts_;  ///< of those, by class of counts (planner.hpp)
+  std::vector<double> means_;    ///< by objective, of the last step
   int64_t tokens_ = 0;           ///< targets seen
   int64_t interval_tokens_ = 0;  ///< of those, since the last record
   double tokens_per_second_ = 0;

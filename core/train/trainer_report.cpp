@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/text.hpp"
-#include "core/train/evaluate.hpp"
 #include "core/train/trainer.hpp"
 #include "core/train/weights.hpp"
 
@@ -21,37 +21,37 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 void Trainer::report_start() {
   int64_t count = 0;
-  for (const ParameterFacts& parameter : programs_.parameters()) {
+  for (const ParameterFacts& parameter : programs_->planner().parameters()) {
     int64_t elements = 1;
     for (const int64_t dim : parameter.dims) elements *= dim;
     count += elements;
   }
   EventSink& events = session_.events;
   events.emit({"model", Level::kInfo,
-               fmt::format("model {}: {} parameters in {} tensors", setup_.model->instance.name(),
-                           count, programs_.parameters().size())});
-  if (feed_->info().summary != nullptr) {
-    events.emit({"data", Level::kInfo, std::string("data ") + feed_->info().summary});
+               fmt::format("model {}: {} parameters in {} tensors", setup().model->instance.name(),
+                           count, programs_->planner().parameters().size())});
+  if (programs_->feed().info().summary != nullptr) {
+    events.emit({"data", Level::kInfo, std::string("data ") + programs_->feed().info().summary});
   }
-  for (const OptimizerGroup& group : programs_.groups()) {
+  for (const OptimizerGroup& group : programs_->planner().groups()) {
     events.emit({"group", Level::kInfo,
                  fmt::format("optimizer {} {}: {} tensors, lr {}", group.optimizer.name(),
                              group.group.name, group.group.members.size(), group.lr)});
   }
-  for (const auto& [name, plan] : programs_.plans()) {
-    for (const DeviceSummary& summary : plan->summary) {
+  for (const Programs::NamedPlan& each : programs_->plans()) {
+    for (const DeviceSummary& summary : each.plan->summary) {
       if (summary.native + summary.decomposed + summary.handed_on_count() == 0) continue;
-      events.emit({"placement", Level::kInfo, name + ": " + summary.text()});
+      events.emit({"placement", Level::kInfo, each.name + ": " + summary.text()});
     }
-    const std::string traffic = traffic_text(*plan);
+    const std::string traffic = traffic_text(*each.plan);
     if (traffic.empty()) continue;
-    events.emit({"transfers", Level::kInfo, name + ": between devices, a step: " + traffic});
+    events.emit({"transfers", Level::kInfo, each.name + ": between devices, a step: " + traffic});
   }
   events.emit({"memory",
                Level::kInfo,
                fmt::format("memory {} in all ({} bytes), taken before step 1",
-                           human_bytes(programs_.planned_bytes()), programs_.planned_bytes()),
-               {{"bytes", std::to_string(programs_.planned_bytes())}}});
+                           human_bytes(programs_->planned_bytes()), programs_->planned_bytes()),
+               {{"bytes", std::to_string(programs_->planned_bytes())}}});
 }
 
 Status Trainer::log_step(const StepReport& report) {
@@ -66,11 +66,16 @@ Status Trainer::log_step(const StepReport& report) {
                    {"grad_norm", report.grad_norm},
                    {"tokens_per_second", tokens_per_second_},
                    {"updates", static_cast<double>(updates_)},
-                   {"memory/peak_bytes", static_cast<double>(programs_.planned_bytes())}};
+                   {"memory/peak_bytes", static_cast<double>(programs_->planned_bytes())}};
+  for (size_t k = 0; k < means_.size() && means_.size() > 1; ++k) {
+    if (std::isnan(means_[k])) continue;  // it had no part in this step
+    record.values.emplace_back("train/" + objective_loss_name(programs_->rules().objectives()[k]),
+                               means_[k]);
+  }
   // The default groups share the section's rate: "lr"; each rule of the run file has its own name.
   bool has_default = false;
   for (size_t k = 0; k < rates_.size(); ++k) {
-    const Group& group = programs_.groups()[k].group;
+    const Group& group = programs_->planner().groups()[k].group;
     if (group.rule >= 0) {
       record.values.emplace_back(fmt::format("lr/group {}", group.rule), rates_[k]);
     } else if (!has_default) {
@@ -98,11 +103,17 @@ void Trainer::show_progress(const StepReport& report) {
   progress_->update(progress);
 }
 
-void Trainer::report_evaluation(double loss, double targets) {
+void Trainer::report_evaluation(const Evaluation& evaluation) {
+  const double loss = evaluation.loss;
   MetricsRecord record;
   record.step = step_;
   record.tokens = tokens_;
-  record.values = {{"eval/loss", loss}, {"eval/targets", targets}};
+  record.values = {{"eval/loss", loss}, {"eval/targets", evaluation.targets}};
+  for (size_t k = 0; k < evaluation.objectives.size() && evaluation.objectives.size() > 1; ++k) {
+    if (evaluation.objectives[k].targets == 0) continue;
+    record.values.emplace_back("eval/" + objective_loss_name(programs_->rules().objectives()[k]),
+                               evaluation.objectives[k].mean());
+  }
   metrics_->record(record, session_.events);
   progress_->clear();
   session_.events.emit({"evaluation",
@@ -113,18 +124,37 @@ void Trainer::report_evaluation(double loss, double targets) {
 }
 
 Status Trainer::save(bool checkpoint) {
-  GR_ASSIGN(const WeightsCopy copy, read_weights(programs_.store()));
+  GR_ASSIGN(const WeightsCopy copy, read_weights(programs_->store()));
   const TextMap metadata = {{"format", "gradrack"},
                             {"step", std::to_string(step_)},
-                            {"model", setup_.model->instance.name()}};
+                            {"model", setup().model->instance.name()}};
   return checkpoint ? folder_->save_checkpoint(step_, copy.tensors, metadata)
                     : folder_->save_weights(copy.tensors, metadata);
 }
 
+void Trainer::report_plans() {
+  const Machine& machine = *setup().machine;
+  const PlanCacheStatistics plans = machine.plans.statistics();
+  const SegmentStatistics segments = machine.segments->statistics();
+  session_.events.emit({"plans",
+                        Level::kInfo,
+                        "plans: " + machine.plans_text(),
+                        {{"builds", std::to_string(plans.builds)},
+                         {"rebinds", std::to_string(plans.rebinds)},
+                         {"hits", std::to_string(plans.hits)},
+                         {"waits", std::to_string(plans.waits)},
+                         {"evictions", std::to_string(plans.evictions)},
+                         {"build_ns", std::to_string(plans.build_ns)},
+                         {"segments_built", std::to_string(segments.built)},
+                         {"segments_reused", std::to_string(segments.reused)},
+                         {"kernels", std::to_string(segments.kernels)}}});
+}
+
 void Trainer::report_end() {
   progress_->finish();
+  report_plans();
   const double elapsed = seconds_since(started_);
-  const int64_t used = programs_.allocated_bytes(setup_);
+  const int64_t used = programs_->allocated_bytes();
   session_.events.emit(
       {"end",
        Level::kInfo,

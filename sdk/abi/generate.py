@@ -18,6 +18,7 @@ KINDS = ["gr_model_t", "gr_data_t", "gr_optimizer_t", "gr_lr_schedule_t", "gr_pr
 GIVEN = {"gr_host_t": True, "gr_graph_api_t": False}  # the host's; True: checked() is public
 LIBRARY = ["gr_plugin_header_t", "gr_plugin_t", "gr_factory_t"]
 EXTENSIONS = ["gr_cancel_t", "gr_thread_check_t"]
+OFFERED = ["gr_batch_t"]  # extensions that a plugin offers
 
 DOC_HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # The functions of the plugin ABI
@@ -74,6 +75,7 @@ def documentation(structs):
     lines = [DOC_HEAD.rstrip("\n")]
     lines += section("What a library is asked for", LIBRARY, by_name)
     lines += section("What an instance is asked for", KINDS, by_name)
+    lines += section("What an instance may offer as an extension", OFFERED, by_name)
     lines += section("What the host gives", [*GIVEN, *EXTENSIONS], by_name)
     return "\n".join(lines) + "\n"
 
@@ -108,7 +110,7 @@ def code(structs):
 
 def require_home(structs):
     """Every struct with functions must be in one of the lists above: a new one is a decision."""
-    known = {*KINDS, *GIVEN, *LIBRARY, *EXTENSIONS}
+    known = {*KINDS, *GIVEN, *LIBRARY, *EXTENSIONS, *OFFERED}
     for struct in structs:
         if struct.functions and struct.name not in known:
             raise headers.HeaderError(f"{struct.header}:{struct.line}: {struct.name} has functions "

@@ -24,9 +24,7 @@ Result<Graph> graph_of(Context& context, bool training) {
 
 Outcome builds(Context& context, bool training) {
   CONFORM_ASSIGN(const Graph graph, graph_of(context, training));
-  if (graph.objectives().size() != 1) {
-    return fail(fmt::format("it declares {} objectives, one wanted", graph.objectives().size()));
-  }
+  if (graph.objectives().empty()) return fail("it declares no objective");
   if (parameter_names(graph).empty()) return fail("it declares no parameters");
   return pass();
 }

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "core/autodiff/autodiff.hpp"
 #include "core/device/convert.hpp"
 #include "core/optim/step_graph.hpp"
 #include "core/rewrite/simplify.hpp"
@@ -44,17 +43,16 @@ struct StepGraph {
 
 Result<StepGraph> step_graph(Graph graph, const gr_optimizer_t& optimizer) {
   const std::vector<std::string> names = parameter_names(graph);
-  std::vector<ValueId> wrt;
-  for (const std::string& name : names) wrt.push_back(graph.find_source(name));
-  GR_ASSIGN(const Gradients gradients, differentiate(graph, wrt));
   StepGraphRequest request;
   request.graph = &graph;
+  request.objectives = all_objectives(graph);
+  GR_ASSIGN(request.passes, add_backward(graph, names, request.objectives, request.shape));
   request.max_grad_norm = std::numeric_limits<double>::infinity();
   request.groups = {{&optimizer, "under test", "lr.0", names}};
   StepGraph made{Graph(), {}};
   for (size_t k = 0; k < names.size(); ++k) {
-    request.parameters.push_back({names[k], gradients.of[k]});
-    if (gradients.of[k] == GR_NO_VALUE) made.untrained.push_back(names[k]);
+    request.parameters.push_back({names[k]});
+    if (request.passes[0].of[k] == GR_NO_VALUE) made.untrained.push_back(names[k]);
   }
   GR_ASSIGN(made.graph, make_step_graph(request));
   return made;
@@ -78,7 +76,7 @@ Result<std::unique_ptr<TrainingRun>> TrainingRun::evaluate(Context& context, con
   if (graph.objectives().empty()) return internal_error("the graph has no objective");
   GR_ASSIGN(Device * device, context.reference());
   std::unique_ptr<TrainingRun> run(new TrainingRun);
-  run->objective_ = graph.objectives().front().name;
+  for (const Objective& each : graph.objectives()) run->objectives_.push_back(each.name);
   GR_TRY(run->plan(device, graph, context.seed()));
   return run;
 }
@@ -144,15 +142,19 @@ Result<double> TrainingRun::step(int64_t number, double lr, uint64_t batch) {
     GR_TRY(executor_->set_scalar(*rng, numbers));
   }
   GR_TRY(executor_->run());
-  if (objective_.empty()) {
+  if (objectives_.empty()) {
     GR_ASSIGN(const TensorHandle loss, executor_->output(kStepLoss));
     return executor_->read_scalar(loss);
   }
-  GR_ASSIGN(const TensorHandle sum, executor_->objective_sum(objective_));
-  GR_ASSIGN(const TensorHandle targets, executor_->objective_count(objective_));
-  GR_ASSIGN(const double total, executor_->read_scalar(sum));
-  GR_ASSIGN(const double count, executor_->read_scalar(targets));
-  return total / count;
+  double loss = 0;
+  for (const std::string& name : objectives_) {
+    GR_ASSIGN(const TensorHandle sum, executor_->objective_sum(name));
+    GR_ASSIGN(const TensorHandle targets, executor_->objective_count(name));
+    GR_ASSIGN(const double total, executor_->read_scalar(sum));
+    GR_ASSIGN(const double count, executor_->read_scalar(targets));
+    loss += total / count;
+  }
+  return loss;
 }
 
 Result<Snapshot> TrainingRun::snapshot() const {

@@ -55,7 +55,7 @@ class TrainingRun {
   std::unique_ptr<Executor> executor_;
   std::map<std::string, int64_t> limits_;  // of integer inputs
   std::vector<std::string> untrained_;
-  std::string objective_;  // evaluation: whose sum and count give the loss
+  std::vector<std::string> objectives_;  // evaluation: whose sums and counts give the loss
   uint64_t seed_ = 0;
   bool poisoned_ = false;
 };

@@ -31,7 +31,8 @@ ValueId source(Graph& graph, Source kind, const std::string& name) {
 // loss = sum(x * w), with its gradient.
 struct Model {
   Graph graph;
-  std::vector<TrainedParameter> parameters;
+  std::vector<ObjectiveTerm> objectives;
+  std::vector<GradientPass> passes;
 
   Model() {
     const ValueId x = source(graph, Source::kInput, "x");
@@ -40,9 +41,10 @@ struct Model {
     const ValueId sum = e.reduce_sum(e.mul(e.mul(x, w), w), {0}, false);
     GR_CHECK(graph.add_objective("loss", sum, e.like(sum, 4.0)).ok());
     GR_CHECK(graph.add_output("sum", sum).ok());
-    auto grads = differentiate(graph, {w});
-    GR_CHECK(grads.ok());
-    parameters = {{"w", grads->of[0]}};
+    objectives = all_objectives(graph);
+    auto made = add_backward(graph, {"w"}, objectives, {});
+    GR_CHECK(made.ok());
+    passes = *made;
   }
 };
 
@@ -264,7 +266,9 @@ void fuzz_optimizer(Draw&) {
                                 build_update, nullptr};
   StepGraphRequest request;
   request.graph = &model().graph;
-  request.parameters = model().parameters;
+  request.parameters = {{"w"}};
+  request.objectives = model().objectives;
+  request.passes = model().passes;
   request.groups = {{&table, "fuzz", "lr.0", {"w"}}};
   request.max_grad_norm = INFINITY;
   const auto graph = make_step_graph(request);

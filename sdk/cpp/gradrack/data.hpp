@@ -8,13 +8,17 @@
 // and, for text, both of
 //           std::vector<int64_t> encode(std::string_view text) const;                     // [any]
 //           std::string decode(std::span<const int64_t> ids) const;                       // [any]
+// Optional: a base class Batches<T>, for batches that differ in objectives or sizes; and
+//           const void* get_extension(const char* id) noexcept;                           // [any]
 // Invariant: a batch is a pure function of (options, seed, split, index).
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "gradrack/data.h"
@@ -38,6 +42,34 @@ inline uint64_t scale_draw(const uint32_t draw[4], uint64_t n) {
   return static_cast<uint64_t>((static_cast<Wide>(u) * n) >> 64);
 }
 
+/// Base of a T that offers the extension gr.batch/1. T needs:
+///   const gr_batch_info_t& batch_info() const;                                             //
+///   [any] void describe(const gr_batch_request_t& request, gr_batch_description_t& out) const;  //
+///   [exec]
+template <typename T>
+class Batches {
+ public:
+  Batches() : table_{sizeof table_, 0, static_cast<T*>(this), info, describe_batch} {}
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+  const gr_batch_t* batch_table() const { return &table_; }
+
+ private:
+  static int32_t info(void* self, gr_batch_info_t* out, gr_error_t* err) noexcept {
+    return guarded(err, [&] {
+      const uint32_t size = std::min(out->struct_size, static_cast<uint32_t>(sizeof *out));
+      std::memcpy(out, &static_cast<const T*>(self)->batch_info(), size);
+      out->struct_size = size;
+    });
+  }
+  static int32_t describe_batch(void* self, const gr_batch_request_t* request,
+                                gr_batch_description_t* out, gr_error_t* err) noexcept {
+    return guarded(err, [&] { static_cast<const T*>(self)->describe(*request, *out); });
+  }
+
+  gr_batch_t table_;
+};
+
 template <typename T>
 class Data : public Factory<Data<T>, T, gr_data_t> {
   using Base = Factory<Data<T>, T, gr_data_t>;
@@ -52,6 +84,8 @@ class Data : public Factory<Data<T>, T, gr_data_t> {
       table.encode = encode;
       table.decode = decode;
     }
+    constexpr bool own = requires(T & t) { t.get_extension(""); };
+    if constexpr (own || std::is_base_of_v<Batches<T>, T>) table.get_extension = get_extension;
   }
 
  private:
@@ -69,6 +103,17 @@ class Data : public Factory<Data<T>, T, gr_data_t> {
   static int32_t batch(void* self, const gr_batch_request_t* request, DLTensor* const* outputs,
                        uint32_t output_count, gr_error_t* err) noexcept {
     return guarded(err, [&] { Base::instance(self).batch(*request, {outputs, output_count}); });
+  }
+  static const void* get_extension(void* self, const char* id) noexcept {
+    T& instance = Base::instance(self);
+    if constexpr (std::is_base_of_v<Batches<T>, T>) {
+      if (std::string_view(id) == GR_EXT_BATCH) return instance.batch_table();
+    }
+    if constexpr (requires { instance.get_extension(id); }) {
+      static_assert(noexcept(instance.get_extension(id)));
+      return instance.get_extension(id);
+    }
+    return nullptr;
   }
   static int32_t encode(void* self, const char* input, uint64_t bytes, int64_t* ids,
                         uint64_t capacity, uint64_t* count, gr_error_t* err) noexcept {

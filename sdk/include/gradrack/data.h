@@ -15,7 +15,8 @@ extern "C" {
 
 enum { GR_SPLIT_TRAIN = 0, GR_SPLIT_VALIDATION = 1 };
 
-/// One tensor of a batch. The first dim is the symbol "batch", the others are numbers.
+/// One tensor of a batch. The first dim is the symbol "batch"; the others are numbers, or symbols
+/// that the extension gr.batch/1 declares.
 typedef struct gr_data_output {
   const char* name;  ///< matched with the model's input of the same name
   gr_dtype_t dtype;
@@ -73,6 +74,53 @@ typedef struct gr_data {
   /// (optional) Extension `id` ("gr.area.name/1") of this instance, or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);
 } gr_data_t;
+
+/// Extension of a data instance (`get_extension` of its table) whose batches differ in what the
+/// model has to learn from them, or in their sizes. The host makes every plan that these
+/// declarations can ask for before the first step. Without it every batch has all objectives.
+#define GR_EXT_BATCH "gr.batch/1"
+enum { GR_MAX_BATCH_SYMBOLS = 4 };
+
+/// Objectives of the model that can be active together. Frozen.
+typedef struct gr_objective_set {
+  const char* const* names;
+  uint64_t count;  ///< at least 1
+} gr_objective_set_t;
+
+/// A dim of the outputs that is no number, nor "batch". Frozen.
+typedef struct gr_batch_symbol {
+  const char* name;
+  int64_t largest;  ///< no batch has more
+} gr_batch_symbol_t;
+
+/// What batches can be. All pointers live until the instance is destroyed.
+typedef struct gr_batch_info {
+  uint32_t struct_size;
+  uint32_t set_count;              ///< 0: every batch has all objectives
+  const gr_objective_set_t* sets;  ///< different ones
+  uint32_t symbol_count;           ///< at most GR_MAX_BATCH_SYMBOLS
+  uint32_t reserved;
+  const gr_batch_symbol_t* symbols;
+} gr_batch_info_t;
+
+/// What one batch is.
+typedef struct gr_batch_description {
+  uint32_t struct_size;
+  uint32_t objective_set;               ///< index into the sets; 0 where there are none
+  int64_t sizes[GR_MAX_BATCH_SYMBOLS];  ///< by symbol: from 1 to its largest
+} gr_batch_description_t;
+
+typedef struct gr_batch {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* self;
+  /// What batches can be; the same answer every time. [any]
+  int32_t (*info)(void* self, gr_batch_info_t* out, gr_error_t* err);
+  /// What that batch is, which `batch` of the instance then brings: as pure a function of the
+  /// request. [exec]
+  int32_t (*describe)(void* self, const gr_batch_request_t* request, gr_batch_description_t* out,
+                      gr_error_t* err);
+} gr_batch_t;
 
 #ifdef __cplusplus
 }

@@ -120,7 +120,9 @@ typedef struct gr_graph_api {
   /// An operator; writes output_count ids to `outputs`. [plan]
   int32_t (*node)(gr_graph_t*, const gr_node_t*, gr_value_t* outputs, gr_error_t*);
   /// A named scalar loss: `sum` over targets and their number `count` (both scalars, same float
-  /// dtype). The step's loss is the sum of sums over the sum of counts of all microbatches. [plan]
+  /// dtype); up to 64 of them. The step's loss is the sum over its active objectives of weight *
+  /// sum / count, with sums and counts over all microbatches. The run gives weights and turns.
+  /// [plan]
   int32_t (*objective)(gr_graph_t*, const char* name, gr_value_t sum, gr_value_t count,
                        gr_error_t*);
   /// A value that evaluation, `sample` or tests may read by name ("logits"). [plan]

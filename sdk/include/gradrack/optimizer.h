@@ -4,7 +4,7 @@
 // The host makes one instance per parameter group (options merged), clips gradients before, and
 // commits the new values only when the step is good. Invariant: what varies by step is a scalar
 // value in the graph, never a constant, so a plan is not rebuilt for it. A parameter without a
-// gradient in this plan is skipped by the host: no state change, no decay, no step count.
+// gradient in a step is skipped by the host: no state change, no decay, not counted in `step`.
 #ifndef GRADRACK_OPTIMIZER_H_
 #define GRADRACK_OPTIMIZER_H_
 
@@ -45,7 +45,7 @@ typedef struct gr_update {
   gr_value_t gradient;                   ///< unscaled and clipped, dtype and shape of the parameter
   const gr_value_t* states;              ///< as declared
   gr_value_t lr;                         ///< float64 scalar: this update's learning rate
-  gr_value_t step;                       ///< float64 scalar: 1 for the first update
+  gr_value_t step;                       ///< float64 scalar: which update of this parameter, from 1
   gr_value_t new_parameter;              ///< out; dtype and shape of the parameter
   gr_value_t new_states[GR_MAX_STATES];  ///< out; state_count of them
 } gr_update_t;

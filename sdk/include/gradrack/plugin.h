@@ -21,7 +21,7 @@ extern "C" {
 
 #define GR_ABI_MAJOR 1
 #define GR_ABI_MIN_MINOR 0                            // oldest minor this SDK can speak
-#define GR_ABI_MAX_MINOR 0                            // newest minor this SDK can speak
+#define GR_ABI_MAX_MINOR 1                            // newest minor this SDK can speak
 #define GR_PLUGIN_MAGIC UINT64_C(0x4b43415244415247)  // "GRADRACK" in little-endian bytes
 
 enum { GR_LOG_DEBUG = 0, GR_LOG_INFO = 1, GR_LOG_WARN = 2, GR_LOG_ERROR = 3 };

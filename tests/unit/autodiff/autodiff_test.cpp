@@ -143,5 +143,49 @@ TEST(Autodiff, NoPathThroughIntegersOrComparisons) {
   EXPECT_EQ(grads->of[0], GR_NO_VALUE);
 }
 
+/// Objectives "a" = sum(x w) and "b" = sum(x v): w is read by the first alone, v by the second.
+Graph two_objectives() {
+  Graph graph;
+  const ValueId x = source(graph, Source::kInput, "x", {Dim(4)});
+  Emitter e(graph);
+  for (const auto& [objective, parameter] : {std::pair{"a", "w"}, std::pair{"b", "v"}}) {
+    const ValueId p = source(graph, Source::kParameter, parameter, {Dim(4)});
+    const ValueId sum = e.reduce_sum(e.op("Tanh", {e.mul(x, p)}), {0}, false);
+    EXPECT_TRUE(graph.add_objective(objective, sum, e.like(sum, 1.0)).ok());
+  }
+  return graph;
+}
+
+Seed seed_of(const std::string& name) {
+  return [name](Emitter& e, const Objective& o) {
+    return o.name == name ? e.like(o.sum, 1.0) : static_cast<ValueId>(GR_NO_VALUE);
+  };
+}
+
+TEST(Autodiff, PassFromOneObjectiveLeavesTheOthersGradientsAbsent) {
+  Graph graph = two_objectives();
+  const std::vector<ValueId> wrt = {graph.find_source("w"), graph.find_source("v")};
+  auto passes = differentiate(graph, wrt, {seed_of("b"), seed_of("a")});
+  ASSERT_TRUE(passes.ok()) << passes.status().message();
+  EXPECT_EQ((*passes)[0].of[0], GR_NO_VALUE);
+  EXPECT_NE((*passes)[0].of[1], GR_NO_VALUE);
+  EXPECT_NE((*passes)[1].of[0], GR_NO_VALUE);
+  EXPECT_EQ((*passes)[1].of[1], GR_NO_VALUE);
+}
+
+// A later pass must not take the marks of an earlier one away.
+TEST(Autodiff, EveryPassMarksItsOwnNodes) {
+  Graph one = two_objectives();
+  Graph both = one;
+  const std::vector<ValueId> wrt = {one.find_source("w"), one.find_source("v")};
+  auto joint = differentiate(one, wrt);
+  auto passes = differentiate(both, wrt, {seed_of("a"), seed_of("b")});
+  ASSERT_TRUE(joint.ok() && passes.ok());
+  for (const int32_t kind : {GR_KIND_INPUT_GRADIENT, GR_KIND_WEIGHT_GRADIENT}) {
+    EXPECT_EQ(count_kind(one, "Mul", kind), count_kind(both, "Mul", kind)) << kind;
+  }
+  EXPECT_GT(count_kind(both, "Mul", GR_KIND_INPUT_GRADIENT), 0u);
+}
+
 }  // namespace
 }  // namespace gradrack

@@ -189,5 +189,39 @@ TEST(Bytes, ReadsUnits) {
   EXPECT_FALSE(parse_bytes("99999999999 TiB").ok());
 }
 
+TEST(RunConfig, ObjectivesAndFreezing) {
+  const RunConfig config =
+      config_of(kSmall, {"run.objectives={box: {weight: 2.5}, point: {every: 4}}",
+                         "run.freeze=[{stage: \"heads.*\", match: [\"*.bias\"], from_step: 20}]"});
+  ASSERT_EQ(config.run.objectives.size(), 2u);
+  EXPECT_EQ(config.run.objectives[0].name, "box");
+  EXPECT_EQ(config.run.objectives[0].weight, 2.5);
+  EXPECT_EQ(config.run.objectives[0].every, 1);
+  EXPECT_EQ(config.run.objectives[1].every, 4);
+  ASSERT_EQ(config.run.freeze.size(), 1u);
+  EXPECT_EQ(config.run.freeze[0].stage, "heads.*");
+  EXPECT_EQ(config.run.freeze[0].match, std::vector<std::string>{"*.bias"});
+  EXPECT_EQ(config.run.freeze[0].from_step, 20);
+}
+
+TEST(RunConfig, RefusalsOfObjectivesAndFreezingNameKeyAndWish) {
+  EXPECT_NE(error_of(kSmall, {"run.objectives=[box]"})
+                .find("run.objectives: got a list, wanted a "
+                      "map"),
+            std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"run.objectives={box: {wieght: 2}}"})
+                .find("run.objectives.box.wieght: unknown key (did you mean 'weight'?)"),
+            std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"run.objectives={box: {every: 0}}"}).find("run.objectives.box.every"),
+            std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"run.objectives={box: {weight: -1}}"}).find(">= 0"),
+            std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"run.freeze=[{from_step: 3}]"})
+                .find("run.freeze.0: no condition; wanted match or stage"),
+            std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"run.objektives={}"}).find("did you mean 'objectives'?"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace gradrack

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/autodiff/autodiff.hpp"
 #include "core/exec/executor.hpp"
 #include "core/graph/emitter.hpp"
 #include "core/optim/step_graph.hpp"
@@ -88,11 +87,12 @@ class Accumulation : public ::testing::Test {
     const ValueId count = e.reduce_sum(mask, {0}, false);
     GR_TRY(e.status());
     GR_TRY(graph.add_objective("loss", sum, count));
-    GR_ASSIGN(const Gradients gradients, differentiate(graph, {w}));
     const gr_optimizer_t optimizer = testing::plain_descent();
     StepGraphRequest request;
     request.graph = &graph;
-    request.parameters = {{"w", gradients.of[0]}};
+    request.objectives = {{"loss", "", true, shape.accumulate_in}};
+    GR_ASSIGN(request.passes, add_backward(graph, {"w"}, request.objectives, shape));
+    request.parameters = {{"w"}};
     request.groups = {{&optimizer, "descent", "lr.0", {"w"}}};
     request.max_grad_norm = std::numeric_limits<double>::infinity();
     request.shape = shape;

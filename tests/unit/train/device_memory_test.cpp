@@ -24,9 +24,7 @@ class DeviceMemory : public testing::TrainerFixture {
     if (made == nullptr) return {};
     steps(*made, 3);
     std::vector<std::byte> all = parameters(*made);
-    auto feed = Feed::make(made->setup().data->instance.table(), "data", 3);
-    EXPECT_TRUE(feed.ok()) << feed.status().message();
-    const auto loss = evaluate(made->programs(), *feed, 2, 2);
+    const auto loss = evaluate(made->programs());
     EXPECT_TRUE(loss.ok()) << loss.status().message();
     const auto* bytes = reinterpret_cast<const std::byte*>(&loss->loss);
     all.insert(all.end(), bytes, bytes + sizeof loss->loss);
@@ -79,17 +77,17 @@ TEST_F(DeviceMemory, AnOperatorThatFallsBackIsCountedInCopies) {
   ASSERT_TRUE(whole != nullptr && split != nullptr);
   const auto crossing = [](Trainer& made) {
     size_t count = 0;
-    for (const Traffic& t : made.programs().step({false, true}).executor->plan().traffic) {
+    for (const Traffic& t : plan_of(made).traffic) {
       count += t.copies;
     }
     return count;
   };
-  const Plan& plan = split->programs().step({false, true}).executor->plan();
+  const Plan& plan = plan_of(*split);
   ASSERT_EQ(plan.summary[0].handed_on.count("gradrack.AdamW"), 1u);
   const size_t updates = plan.summary[0].handed_on.at("gradrack.AdamW").count;
-  EXPECT_EQ(updates, split->programs().parameters().size());
+  EXPECT_EQ(updates, split->programs().planner().parameters().size());
   // Batch and scalars in, results out: as many ports as the plan has, where nothing falls back.
-  const Plan& alone = whole->programs().step({false, true}).executor->plan();
+  const Plan& alone = plan_of(*whole);
   EXPECT_LE(crossing(*whole), alone.inputs.size() + alone.scalars.size() + alone.outputs.size() +
                                   2 * alone.objectives.size());
   // Each update reads its parameter and two moments from the device, and writes them back.
@@ -103,8 +101,7 @@ TEST_F(DeviceMemory, AnnouncedBytesAreAllocatedBytes) {
       const auto made = trainer({"run.accumulate_steps=2", chain});
       ASSERT_NE(made, nullptr);
       steps(*made, 2);
-      EXPECT_EQ(made->programs().planned_bytes(), made->programs().allocated_bytes(made->setup()))
-          << chain;
+      EXPECT_EQ(made->programs().planned_bytes(), made->programs().allocated_bytes()) << chain;
     }
   }
 }

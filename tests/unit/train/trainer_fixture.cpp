@@ -69,17 +69,38 @@ std::unique_ptr<Trainer> TrainerFixture::cnn_trainer(const std::vector<std::stri
               sets);
 }
 
-std::unique_ptr<Trainer> TrainerFixture::make(const std::string& model_and_data,
+namespace {
+constexpr const char* kStems = "model: {plugin: stems}\ndata: {plugin: stems}\n";
+}  // namespace
+
+std::unique_ptr<Session> TrainerFixture::stems_session(const std::vector<std::string>& sets) {
+  return open(kStems, sets);
+}
+
+std::unique_ptr<Trainer> TrainerFixture::stems_trainer(const std::vector<std::string>& sets,
+                                                       std::shared_ptr<Machine> machine) {
+  return make(kStems, sets, std::move(machine));
+}
+
+std::unique_ptr<Session> TrainerFixture::open(const std::string& model_and_data,
                                               const std::vector<std::string>& sets) {
   const std::string path = (folder_ / "run.yaml").string();
+  const std::string out = (folder_ / ("out" + std::to_string(sessions_.size()))).string();
   std::ofstream(path) << "run: {seed: 3, max_steps: 100, batch_size: 2, eval_batches: 2, output: "
-                      << (folder_ / "out").string() << "}\n"
+                      << out << "}\n"
                       << model_and_data << "optimizer: {plugin: adamw, lr: 0.01}\n";
   auto session = open_session({path, sets, {GRADRACK_PLUGIN_DIR, GRADRACK_TEST_PLUGIN_DIR}});
   EXPECT_TRUE(session.ok()) << session.status().message();
-  if (!session.ok()) return nullptr;
-  sessions_.push_back(std::move(*session));
-  auto made = Trainer::make(*sessions_.back());
+  return session.ok() ? std::move(*session) : nullptr;
+}
+
+std::unique_ptr<Trainer> TrainerFixture::make(const std::string& model_and_data,
+                                              const std::vector<std::string>& sets,
+                                              std::shared_ptr<Machine> machine) {
+  std::unique_ptr<Session> session = open(model_and_data, sets);
+  if (session == nullptr) return nullptr;
+  sessions_.push_back(std::move(session));
+  auto made = Trainer::make(*sessions_.back(), std::move(machine));
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? std::move(*made) : nullptr;
 }
@@ -100,6 +121,14 @@ void TrainerFixture::steps(Trainer& trainer, int count) {
     const auto report = trainer.step();
     ASSERT_TRUE(report.ok()) << report.status().message();
   }
+}
+
+const Plan& TrainerFixture::plan_of(Trainer& trainer) {
+  StepVariant variant;
+  variant.active = trainer.programs().rules().all();
+  auto program = trainer.programs().step(variant);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return (*program)->executor->plan();
 }
 
 void TrainerFixture::expect_non_finite_step_changes_nothing(Trainer& trainer) {

@@ -33,16 +33,26 @@ class TrainerFixture : public ::testing::Test {
   std::unique_ptr<Trainer> trainer(const std::vector<std::string>& sets);
   /// The same of a tiny convolutional network.
   std::unique_ptr<Trainer> cnn_trainer(const std::vector<std::string>& sets);
+  /// The same of the trunk with three stems (tests/support/stems_plugin.cpp): objectives box, kind
+  /// and point. Sessions and trainers that are made with a `machine` share it.
+  std::unique_ptr<Trainer> stems_trainer(const std::vector<std::string>& sets,
+                                         std::shared_ptr<Machine> machine = nullptr);
+  std::unique_ptr<Session> stems_session(const std::vector<std::string>& sets);
 
   /// Bytes of everything that persists between steps.
   static std::vector<std::byte> parameters(Trainer& trainer);
   static void steps(Trainer& trainer, int count);
+  /// The plan of a step of one microbatch with all objectives.
+  static const Plan& plan_of(Trainer& trainer);
   /// One good step, a poisoned weight, one more: it must not update, nor change a byte.
   static void expect_non_finite_step_changes_nothing(Trainer& trainer);
 
  private:
-  std::unique_ptr<Trainer> make(const std::string& model_and_data,
+  std::unique_ptr<Session> open(const std::string& model_and_data,
                                 const std::vector<std::string>& sets);
+  std::unique_ptr<Trainer> make(const std::string& model_and_data,
+                                const std::vector<std::string>& sets,
+                                std::shared_ptr<Machine> machine = nullptr);
 
   std::filesystem::path folder_;
   std::vector<std::unique_ptr<Session>> sessions_;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planner: see planner.hpp.
+#include "core/train/planner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/text.hpp"
+#include "core/precision/retype.hpp"
+#include "core/rewrite/simplify.hpp"
+
+namespace gradrack {
+
+namespace {
+
+// "adamw 1.0.0 {betas: [0.9, 0.999], eps: 1e-08}": all but the base rate, which a scalar brings.
+template <typename Table>
+std::string instance_text(const Instance<Table>& instance) {
+  std::vector<std::string> options;
+  for (const std::string& line : instance.options().lines()) {
+    if (!line.starts_with("lr: ")) options.push_back(line);
+  }
+  const Factory& factory = instance.factory();
+  return fmt::format("{} {} {{{}}}", factory.name, factory.version, join(options));
+}
+
+const char* fallback_text(Fallback fallback) {
+  return fallback == Fallback::kStrict ? "strict" : fallback == Fallback::kWarn ? "warn" : "allow";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> Planner::make(Session& session, const Setup& setup,
+                                               const Feed& feed) {
+  std::unique_ptr<Planner> planner(new Planner(session, setup, feed));
+  GR_ASSIGN(planner->training_, build_model(setup.model->instance, true, &feed.info()));
+  GR_ASSIGN(planner->parameters_, parameter_facts(planner->training_));
+  GR_ASSIGN(planner->rules_,
+            RunRules::make(session.config.run, planner->training_, planner->parameters_));
+  GR_TRY(planner->read_batch_sets());
+  planner->common_ = planner->common_parts();
+  return planner;
+}
+
+Status Planner::prepare_training() {
+  GR_ASSIGN(groups_, make_optimizer_groups(setup_.optimizer, parameters_));
+  common_.optimizer = optimizer_text();
+  training_hash_ = hash_of(training_).text();
+  return make_count_classes();
+}
+
+// One class for each set of objectives that reaches a parameter: freezing needs no other, because
+// what is frozen stays so and its count is not read again.
+Status Planner::make_count_classes() {
+  std::vector<ObjectiveSet> reach(parameters_.size(), rules_.all());
+  if (rules_.objectives().size() > 1) {
+    GR_ASSIGN(reach, reaching_objectives(training_));
+  }
+  for (const ObjectiveSet set : reach) {
+    const auto at = std::find_if(counts_.begin(), counts_.end(),
+                                 [&](const CountClass& each) { return each.reach == set; });
+    count_of_.push_back(static_cast<size_t>(at - counts_.begin()));
+    if (at != counts_.end()) continue;
+    const std::string number = counts_.empty() ? "" : fmt::format(".{}", counts_.size());
+    counts_.push_back({set, kStepNumber + number});
+  }
+  return {};
+}
+
+Status Planner::read_batch_sets() {
+  for (const std::vector<std::string>& names : feed_.objective_sets()) {
+    const Result<ObjectiveSet> set = rules_.set_of(names);
+    if (!set.ok()) {
+      return set.status().with_context("data '" + setup_.data->instance.name() + "'");
+    }
+    batch_sets_.push_back(*set);
+  }
+  if (batch_sets_.empty()) batch_sets_.push_back(rules_.all());
+  return {};
+}
+
+Result<std::vector<StepVariant>> Planner::variants() const {
+  return step_variants(rules_, session_.config.run, batch_sets_, feed_.largest());
+}
+
+PlanKeyParts Planner::common_parts() const {
+  const RunConfig& config = session_.config;
+  PlanKeyParts parts;
+  parts.precision = instance_text(setup_.precision->instance);
+  parts.scheduler = instance_text(setup_.scheduler->instance);
+  parts.fallback = fallback_text(config.fallback);
+  parts.memory_limit = std::to_string(config.memory_limit_bytes);
+  const Machine& machine = *setup_.machine;
+  for (size_t k = 0; k < machine.devices.size(); ++k) {
+    parts.backend_chain += (k > 0 ? ", then " : "") + instance_text(machine.backends[k].instance) +
+                           " on " + device_text(*machine.devices[k]);
+  }
+  return parts;
+}
+
+std::string Planner::optimizer_text() const {
+  std::string text = fmt::format("max_grad_norm {}", session_.config.run.max_grad_norm);
+  for (const OptimizerGroup& group : groups_) {
+    std::vector<std::string> members;
+    for (const size_t k : group.group.members) members.push_back(parameters_[k].name);
+    text += fmt::format("; {} ({}) for {}", instance_text(group.optimizer), group.lr_scalar,
+                        join(members));
+  }
+  return text;
+}
+
+// "tokens int64[12, 64], targets int64[12, 64]".
+Result<std::string> Planner::shapes(const Graph& model, int64_t rows,
+                                    const BatchSizes& sizes) const {
+  GR_ASSIGN(const Bindings bindings, feed_.bindings(model, rows, sizes));
+  std::string text;
+  for (const Value& value : model.values()) {
+    if (value.source != Source::kInput) continue;
+    GR_ASSIGN(const std::vector<int64_t> dims, bind(value.type.shape, bindings));
+    text += fmt::format("{}{} {}[{}]", text.empty() ? "" : ", ", value.name,
+                        dtype_name(value.type.dtype), fmt::join(dims, ", "));
+  }
+  return text;
+}
+
+Result<PlanKey> Planner::key(const StepVariant& variant) const {
+  PlanKeyParts parts = common_;
+  parts.program = shape_name(variant.shape);
+  parts.model = training_hash_;
+  parts.training = "true";
+  GR_ASSIGN(parts.shapes, shapes(training_, session_.config.run.batch_size, variant.sizes));
+  parts.trainable = rules_.trained_text(variant.stretch);
+  parts.objectives = rules_.text(variant.active);
+  if (variant.earlier != 0) parts.objectives += "; before: " + rules_.text(variant.earlier);
+  if (rules_.weighted()) parts.objectives += "; weighted";
+  return PlanKey(std::move(parts));
+}
+
+Result<PlanKey> Planner::evaluation_key(int64_t rows, const BatchSizes& sizes) {
+  GR_ASSIGN(const Graph* const model, evaluation_model());
+  PlanKeyParts parts = common_;
+  parts.program = "evaluation";
+  parts.model = evaluation_hash_;
+  parts.training = "false";
+  GR_ASSIGN(parts.shapes, shapes(*model, rows, sizes));
+  parts.trainable = "none";
+  parts.objectives = rules_.text(rules_.all());
+  parts.optimizer = "none";
+  return PlanKey(std::move(parts));
+}
+
+Result<Graph*> Planner::evaluation_model() {
+  if (evaluation_ == nullptr) {
+    GR_ASSIGN(Graph graph, build_model(setup_.model->instance, false, &feed_.info()));
+    evaluation_hash_ = hash_of(graph).text();
+    evaluation_ = std::make_unique<Graph>(std::move(graph));
+  }
+  return evaluation_.get();
+}
+
+std::vector<ObjectiveTerm> Planner::terms(const StepVariant& variant) const {
+  std::vector<ObjectiveTerm> terms;
+  for (size_t k = 0; k < rules_.objectives().size(); ++k) {
+    const bool active = (variant.active >> k & 1) != 0, earlier = (variant.earlier >> k & 1) != 0;
+    if (!active && !earlier) continue;
+    const std::string& name = rules_.objectives()[k];
+    terms.push_back(
+        {name, rules_.weighted() ? weight_scalar_name(name) : std::string(), active, earlier});
+  }
+  return terms;
+}
+
+Result<Graph> Planner::step_graph(const StepVariant& variant) const {
+  const std::vector<std::string>& trained = rules_.trained(variant.stretch);
+  StepGraphRequest request;
+  request.objectives = terms(variant);
+  request.shape = variant.shape;
+  GR_ASSIGN(const TrainingGraph training,
+            training_graph(training_, setup_.precision->instance.table(), trained,
+                           request.objectives, variant.shape));
+  request.graph = &training.graph;
+  request.passes = training.passes;
+  for (size_t k = 0; k < parameters_.size(); ++k) {
+    const std::string& name = parameters_[k].name;
+    if (std::find(trained.begin(), trained.end(), name) == trained.end()) continue;
+    request.parameters.push_back({name, counts_[count_of_[k]].scalar});
+  }
+  request.groups = group_updates();
+  request.max_grad_norm = session_.config.run.max_grad_norm;
+  return make_step_graph(request);
+}
+
+std::vector<GroupUpdate> Planner::group_updates() const {
+  std::vector<GroupUpdate> updates;
+  for (const OptimizerGroup& group : groups_) {
+    GroupUpdate update{&group.optimizer.table(), group.optimizer.name(), group.lr_scalar, {}};
+    for (const size_t k : group.group.members) update.parameters.push_back(parameters_[k].name);
+    updates.push_back(std::move(update));
+  }
+  return updates;
+}
+
+Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
+                                                   const Bindings& bindings) const {
+  GR_ASSIGN(const Graph simple, simplify(graph));
+  PlanRequest request;
+  request.graph = &simple;
+  request.bindings = bindings;
+  request.segments = setup_.machine->segments;
+  request.devices = setup_.device_list();
+  request.fallback = session_.config.fallback;
+  request.scheduler_name = setup_.scheduler->instance.name();
+  request.scheduler = &setup_.scheduler->instance.table();
+  request.memory_limit = session_.config.memory_limit_bytes;
+  auto made = make_plan(request);
+  // That no backend of the chain runs a node is about the plugins that were chosen.
+  const bool chain = !made.ok() && made.status().code() == GR_UNSUPPORTED;
+  if (chain) return made.status().in_area(Area::kPlugin);
+  return made;
+}
+
+Result<Planned> Planner::get(PlanKey key, bool afresh, const Bindings& bindings,
+                             const PlanCache::Build& build) const {
+  PlanCache::Answer plan = afresh ? build() : setup_.machine->plans.get(key, build, &bindings);
+  if (!plan.ok()) return plan.status();
+  const Level level = session_.config.fallback == Fallback::kAllow ? Level::kInfo : Level::kWarn;
+  for (const std::string& text : (*plan)->events) {
+    session_.events.emit({"fallback", level, text});
+  }
+  return Planned{std::move(key), *plan};
+}
+
+Result<Planned> Planner::plan(const StepVariant& variant, bool afresh) const {
+  GR_ASSIGN(PlanKey made, key(variant));
+  const int64_t rows = session_.config.run.batch_size;
+  GR_ASSIGN(const Bindings bindings, feed_.bindings(training_, rows, variant.sizes));
+  return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
+    GR_ASSIGN(const Graph graph, step_graph(variant));
+    return build(graph, bindings);
+  });
+}
+
+Result<Planned> Planner::plan_evaluation(int64_t rows, const BatchSizes& sizes, bool afresh) {
+  GR_ASSIGN(PlanKey made, evaluation_key(rows, sizes));
+  GR_ASSIGN(const Graph* const model, evaluation_model());
+  GR_ASSIGN(const Bindings bindings, feed_.bindings(*model, rows, sizes));
+  return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
+    GR_ASSIGN(const Graph graph, evaluation_graph(*model, setup_.precision->instance.table()));
+    return build(graph, bindings);
+  });
+}
+
+Status Planner::declare_model(Store* store, uint64_t seed) const {
+  GR_ASSIGN(const Graph graph, evaluation_graph(training_, setup_.precision->instance.table()));
+  return store->declare_sources(graph, seed);
+}
+
+}  // namespace gradrack

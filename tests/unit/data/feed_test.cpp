@@ -279,5 +279,110 @@ TEST_F(FeedBatch, RefusesRowsThatThePluginMayNotAnswer) {
   EXPECT_EQ(feed().rows(GR_SPLIT_TRAIN, 0, 2).status().code(), GR_INTERNAL);
 }
 
+// gr.batch/1 beside a FakeData, as each test fills it in.
+struct FakeBatches {
+  gr_batch_info_t declared = {};
+  gr_batch_description_t answer = {};
+  gr_batch_t api = {};
+
+  explicit FakeBatches(FakeData* fake) {
+    api.struct_size = sizeof api;
+    api.self = this;
+    api.info = [](void* self, gr_batch_info_t* out, gr_error_t*) -> int32_t {
+      const uint32_t size = out->struct_size;
+      *out = static_cast<FakeBatches*>(self)->declared;
+      out->struct_size = size;
+      return GR_OK;
+    };
+    api.describe = [](void* self, const gr_batch_request_t*, gr_batch_description_t* out,
+                      gr_error_t*) -> int32_t {
+      *out = static_cast<FakeBatches*>(self)->answer;
+      return GR_OK;
+    };
+    current = this;
+    fake->api.get_extension = [](void*, const char* id) -> const void* {
+      return std::strcmp(id, GR_EXT_BATCH) == 0 ? &current->api : nullptr;
+    };
+  }
+  static inline FakeBatches* current = nullptr;
+};
+
+constexpr const char* kBoxNames[] = {"box"};
+constexpr const char* kBothNames[] = {"box", "point"};
+constexpr gr_objective_set_t kSets[] = {{kBothNames, 2}, {kBoxNames, 1}};
+constexpr gr_batch_symbol_t kTime[] = {{"time", 9}};
+
+TEST(FeedBatches, WithoutTheExtensionEveryBatchIsAlike) {
+  FakeData fake;
+  fake.add("x", GR_FLOAT32, {4});
+  const Result<Feed> feed = feed_of(fake);
+  ASSERT_TRUE(feed.ok());
+  EXPECT_TRUE(feed->objective_sets().empty());
+  EXPECT_EQ(feed->describe(GR_SPLIT_TRAIN, 5, 2)->set, 0u);
+}
+
+TEST(FeedBatches, ReadsSetsAndBindsDeclaredSymbols) {
+  FakeData fake;
+  fake.add("x", GR_FLOAT32, {0, 4});
+  fake.outputs[0].dims[1].symbol = "time";
+  FakeBatches batches(&fake);
+  batches.declared.sets = kSets;
+  batches.declared.set_count = 2;
+  batches.declared.symbols = kTime;
+  batches.declared.symbol_count = 1;
+  batches.answer.objective_set = 1;
+  batches.answer.sizes[0] = 7;
+  const Result<Feed> feed = feed_of(fake);
+  ASSERT_TRUE(feed.ok()) << feed.status().message();
+  EXPECT_EQ(feed->objective_sets()[1], (std::vector<std::string>{"box"}));
+  EXPECT_EQ(feed->largest()[0], 9);
+  const Result<BatchDescription> batch = feed->describe(GR_SPLIT_TRAIN, 0, 2);
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_EQ(batch->set, 1u);
+  Graph graph;
+  add_input(&graph, "x", GR_FLOAT32, {kBatch, Dim::symbol("length"), Dim(4)});
+  const Result<Bindings> bindings = feed->bindings(graph, 2, batch->sizes);
+  ASSERT_TRUE(bindings.ok()) << bindings.status().message();
+  EXPECT_EQ(bindings->at("length"), 7);
+}
+
+TEST(FeedBatches, AnswersBeyondTheDeclarationAreRefused) {
+  FakeData fake;
+  fake.add("x", GR_FLOAT32, {0});
+  fake.outputs[0].dims[1].symbol = "time";
+  FakeBatches batches(&fake);
+  batches.declared.symbols = kTime;
+  batches.declared.symbol_count = 1;
+  const Result<Feed> feed = feed_of(fake);
+  ASSERT_TRUE(feed.ok());
+  for (const int64_t size : {0, 10}) {
+    batches.answer.sizes[0] = size;
+    EXPECT_EQ(feed->describe(GR_SPLIT_TRAIN, 0, 2).status().code(), GR_INTERNAL) << size;
+  }
+  batches.answer.sizes[0] = 9;
+  EXPECT_TRUE(feed->describe(GR_SPLIT_TRAIN, 0, 2).ok());
+  batches.answer.objective_set = 1;  // no sets are declared
+  EXPECT_EQ(feed->describe(GR_SPLIT_TRAIN, 0, 2).status().code(), GR_INTERNAL);
+}
+
+TEST(FeedBatches, BadDeclarationsAreRefused) {
+  FakeData fake;
+  fake.add("x", GR_FLOAT32, {0});
+  fake.outputs[0].dims[1].symbol = "time";
+  FakeBatches batches(&fake);
+  EXPECT_TRUE(contains(feed_of(fake).status().message(), "gr.batch/1 does not declare 'time'"));
+  constexpr gr_batch_symbol_t kNothing[] = {{"time", 0}};
+  batches.declared.symbols = kNothing;
+  batches.declared.symbol_count = 1;
+  EXPECT_TRUE(contains(feed_of(fake).status().message(), "symbol 0 has no name or a largest size"));
+  batches.declared.symbols = kTime;
+  constexpr gr_objective_set_t kTwice[] = {{kBoxNames, 1}, {kBoxNames, 1}};
+  batches.declared.sets = kTwice;
+  batches.declared.set_count = 2;
+  EXPECT_TRUE(contains(feed_of(fake).status().message(), "set 1 is declared twice"));
+  batches.api.describe = nullptr;
+  EXPECT_TRUE(contains(feed_of(fake).status().message(), "info or describe is missing"));
+}
+
 }  // namespace
 }  // namespace gradrack

@@ -166,6 +166,17 @@ TEST_F(Stems, FreezingAStemFromAStepOnKeepsItsBytes) {
   EXPECT_NE(std::find(names.begin(), names.end(), "trunk.weight"), names.end());
 }
 
+// dX of the stem stays, because the trunk needs it; dW goes, and with it the stem's update.
+TEST_F(Stems, FreezingAStemMakesOneSegmentAnew) {
+  const auto made = stems_trainer({"run.freeze=[{stage: heads.box, from_step: 4}]"});
+  ASSERT_NE(made, nullptr);
+  std::vector<Programs::NamedPlan> plans = made->programs().plans();
+  ASSERT_EQ(plans[1].name, "step: box, kind, point, from step 4");
+  const SegmentReport& report = plans[1].plan->segment_report;
+  EXPECT_EQ(report.built, std::vector<std::string>{"heads.box backward"}) << report.text();
+  EXPECT_EQ(report.count, plans[0].plan->segment_report.count - 1);
+}
+
 TEST_F(Stems, ObjectiveOfOneMicrobatchHasAPartInTheStep) {
   const auto made = stems_trainer({"data.point_every=2", "run.accumulate_steps=2"});
   ASSERT_NE(made, nullptr);

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
-#include "backends/common/stream.hpp"
+#include "backends/common/capture.hpp"
+#include "backends/common/handles.hpp"
+#include "backends/common/recording.hpp"
 
 namespace gradrack::host {
 namespace {
@@ -25,24 +26,6 @@ struct PreparedKernel {
 };
 
 Backend* backend_of(void* self) { return static_cast<Backend*>(self); }
-std::shared_ptr<Stream>& stream_of(gr_stream_t* stream) {
-  return *reinterpret_cast<std::shared_ptr<Stream>*>(stream);
-}
-Event* event_of(gr_event_t* event) { return reinterpret_cast<Event*>(event); }
-
-/// Runs `body`, mapping exceptions to codes: nothing is thrown across the wall.
-template <class Body>
-int32_t guarded(const char* call, gr_error_t* err, Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return gr_fail(err, GR_OUT_OF_MEMORY, call, "out of host memory");
-  } catch (const std::exception& e) {
-    return gr_fail(err, GR_INTERNAL, call, e.what());
-  } catch (...) {
-    return gr_fail(err, GR_INTERNAL, call, "unknown exception");
-  }
-}
 
 void destroy(void* self) noexcept { delete backend_of(self); }
 
@@ -89,12 +72,21 @@ int32_t stream_create(void* self, gr_stream_t** out, gr_error_t* err) noexcept {
 
 void stream_destroy(void*, gr_stream_t* stream) noexcept {
   if (stream == nullptr) return;
+  if (stream_of(stream)->recording() != nullptr) {
+    gr_error_t err;
+    (void)capture_extension()->end(nullptr, stream, nullptr, &err);
+  }
   stream_of(stream)->synchronize(stream_of(stream)->position(), nullptr);
   delete &stream_of(stream);
 }
 
+int32_t still_recorded(const char* call, gr_error_t* err) {
+  return gr_fail(err, GR_FAILED_PRECONDITION, call, "what it waits for is being recorded");
+}
+
 int32_t stream_synchronize(void*, gr_stream_t* stream, gr_error_t* err) noexcept {
   Stream& s = *stream_of(stream);
+  if (s.recording() != nullptr) return still_recorded("stream_synchronize", err);
   return guarded("stream_synchronize", err, [&] { return s.synchronize(s.position(), err); });
 }
 
@@ -108,22 +100,44 @@ int32_t event_create(void*, gr_event_t** out, gr_error_t* err) noexcept {
 void event_destroy(void*, gr_event_t* event) noexcept { delete event_of(event); }
 
 int32_t event_record(void*, gr_event_t* event, gr_stream_t* stream, gr_error_t*) noexcept {
-  event_of(event)->stream = stream_of(stream);
-  event_of(event)->position = stream_of(stream)->position();
+  Event& e = *event_of(event);
+  const std::shared_ptr<Stream>& s = stream_of(stream);
+  if (s->recording() != nullptr) {
+    e.recording = s->recording();
+    e.lane = s->lane();
+    e.item = s->recording()->position(s->lane());
+    return GR_OK;
+  }
+  e.stream = s;
+  e.position = s->position();
+  return GR_OK;
+}
+
+/// A wait of a stream that is being recorded, for an event of the same recording.
+int32_t record_wait(const Stream& stream, const Event& event, gr_error_t* err) {
+  if (event.recording.lock() != stream.recording()) {
+    return gr_fail(err, GR_FAILED_PRECONDITION, "stream_wait",
+                   "the stream is being recorded, and the event was not recorded with it");
+  }
+  stream.recording()->add_wait(stream.lane(), event.lane, event.item);
   return GR_OK;
 }
 
 int32_t stream_wait(void*, gr_stream_t* stream, gr_event_t* event, gr_error_t* err) noexcept {
   const Event& e = *event_of(event);
-  if (e.stream == nullptr) return GR_OK;
+  const std::shared_ptr<Stream>& s = stream_of(stream);
   return guarded("stream_wait", err, [&] {
-    stream_of(stream)->wait(e.stream, e.position);
-    return GR_OK;
+    if (s->recording() != nullptr) return record_wait(*s, e, err);
+    if (e.stream == nullptr) return int32_t{GR_OK};
+    s->wait(e.stream, e.position);
+    return int32_t{GR_OK};
   });
 }
 
 int32_t event_synchronize(void*, gr_event_t* event, gr_error_t* err) noexcept {
   const Event& e = *event_of(event);
+  const auto recording = e.recording.lock();
+  if (recording != nullptr && !recording->sealed()) return still_recorded("event_synchronize", err);
   if (e.stream == nullptr) return GR_OK;
   return guarded("event_synchronize", err, [&] { return e.stream->synchronize(e.position, err); });
 }
@@ -221,7 +235,9 @@ int32_t launch(void*, gr_kernel_t* kernel, const DLTensor* const* inputs, DLTens
   });
 }
 
-const void* get_extension(void*, const char*) noexcept { return nullptr; }
+const void* get_extension(void*, const char* id) noexcept {
+  return std::strcmp(id, GR_EXT_CAPTURE) == 0 ? capture_extension() : nullptr;
+}
 
 }  // namespace
 
@@ -230,6 +246,7 @@ int32_t make_host_backend(KernelTable table, HostBackendConfig config, gr_backen
   return guarded("create", err, [&] {
     gr_backend_t face = {};
     face.struct_size = std::min<uint32_t>(out->struct_size, sizeof face);
+    face.flags = GR_BACKEND_CONCURRENT;
     face.self = new Backend{std::move(table), std::move(config)};
     face.destroy = destroy;
     face.device_info = device_info;

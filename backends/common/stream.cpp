@@ -9,6 +9,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "backends/common/recording.hpp"
+
 namespace gradrack::host {
 namespace {
 
@@ -83,6 +85,10 @@ DLTensor** Stream::take_pointers(uint64_t count, Work* work) {
 
 void Stream::run(const Kernel* kernel, const Maps& maps, const DLTensor* const* inputs,
                  DLTensor* const* outputs, void* workspace) {
+  if (recording_ != nullptr) {
+    recording_->add_run(lane_, kernel, maps, inputs, outputs, workspace);
+    return;
+  }
   Work& work = begin_push();
   DLTensor** at = take_pointers(maps.inputs.size() + maps.outputs.size(), &work);
   work.kernel = kernel;
@@ -95,6 +101,10 @@ void Stream::run(const Kernel* kernel, const Maps& maps, const DLTensor* const* 
 }
 
 void Stream::copy(void* destination, const void* source, int64_t bytes) {
+  if (recording_ != nullptr) {
+    recording_->add_copy(lane_, destination, source, bytes);
+    return;
+  }
   Work& work = begin_push();
   work.kernel = nullptr;
   work.destination = destination;
@@ -113,11 +123,68 @@ void Stream::wait(std::shared_ptr<Stream> other, uint64_t position) {
   end_push();
 }
 
+void Stream::record_to(std::shared_ptr<Recording> recording, uint32_t lane) {
+  recording_ = std::move(recording);
+  lane_ = lane;
+}
+
+void Stream::replay(Recording* recording, uint32_t lane, uint64_t turn) {
+  Work& work = begin_push();
+  work.recording = recording;
+  work.lane = lane;
+  work.turn = turn;
+  work.pointers_end = pointers_used_;
+  end_push();
+}
+
+uint64_t Stream::enter() {
+  const uint64_t at = position();
+  queued_.advance(at + 1);
+  return at;
+}
+
+bool Stream::skips(uint64_t position, gr_error_t* err) {
+  if (!ever_failed_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard<std::mutex> lock(error_mutex_);
+  if (!failed_.load(std::memory_order_relaxed) && position >= skip_until_) return false;
+  *err = error_;
+  return true;
+}
+
+void Stream::fail(uint64_t position, const gr_error_t& err) {
+  const std::lock_guard<std::mutex> lock(error_mutex_);
+  error_ = err;
+  error_position_ = position;
+  ever_failed_.store(true, std::memory_order_release);
+  failed_.store(true, std::memory_order_release);
+}
+
+bool Stream::poisoned(uint64_t position, gr_error_t* err) {
+  if (!ever_failed_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard<std::mutex> lock(error_mutex_);
+  if (position <= error_position_) return false;
+  if (!failed_.load(std::memory_order_relaxed) && position > skip_until_) return false;
+  *err = error_;
+  return true;
+}
+
+/// Skipped work still waits: a later, healthy piece may rely on this order.
+void Stream::execute_wait(const Work& work, uint64_t position) {
+  if (work.other.get() == this) return;
+  const auto target = static_cast<uint64_t>(work.bytes);
+  work.other->done_.wait(target);
+  gr_error_t err;
+  if (skips(position, &err) || !work.other->poisoned(target, &err)) return;
+  fail(position, err);
+}
+
 void Stream::execute(Work& work, uint64_t position) {
   if (work.other != nullptr) {
-    // Skipped work still waits: a later, healthy piece may rely on this order.
-    if (work.other.get() != this) work.other->done_.wait(static_cast<uint64_t>(work.bytes));
+    execute_wait(work, position);
     work.other.reset();
+  } else if (work.recording != nullptr) {
+    work.recording->run_lane(work.lane, work.turn, *this, position);
+    work.recording = nullptr;
   } else if (!failed_.load(std::memory_order_acquire) &&
              position >= skip_until_.load(std::memory_order_relaxed)) {
     if (work.kernel == nullptr) {
@@ -126,10 +193,7 @@ void Stream::execute(Work& work, uint64_t position) {
       gr_error_t err = {};
       DLTensor** const out = work.pointers + work.output_offset;
       if (run_guarded(*work.kernel, work.pointers, out, work.destination, &err) != GR_OK) {
-        const std::lock_guard<std::mutex> lock(error_mutex_);
-        error_ = err;
-        error_position_ = position;
-        failed_.store(true, std::memory_order_release);
+        fail(position, err);
       }
     }
   }

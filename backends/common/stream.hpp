@@ -4,7 +4,7 @@
 // host_backend.cpp queues kernel runs, copies and waits here. An event is a position in a stream,
 // so recording one costs nothing. Invariant: pushing allocates nothing and takes no lock unless a
 // thread has to be woken; it blocks only when the queue is full. One thread pushes at a time (role
-// exec).
+// exec). While a stream is recorded, what would be queued goes to the recording (recording.hpp).
 #pragma once
 
 #include <atomic>
@@ -38,6 +38,8 @@ class Progress {
   std::condition_variable changed_;
 };
 
+class Recording;
+
 class Stream {
  public:
   /// `threaded`: work runs on a thread of this stream's own; otherwise at once, in the caller.
@@ -59,11 +61,29 @@ class Stream {
            DLTensor* const* outputs, void* workspace);
   /// Queues a copy of bytes; both ends must stay valid and untouched until it has happened.
   void copy(void* destination, const void* source, int64_t bytes);
-  /// Later work waits until `other` has passed `position`.
+  /// Later work waits until `other` has passed `position`, and is skipped when an error stands
+  /// there: it is this stream's error then too.
   void wait(std::shared_ptr<Stream> other, uint64_t position);
 
   /// Number of pieces of work queued so far: what an event records.
   uint64_t position() const { return queued_.value(); }
+  bool threaded() const { return thread_.joinable(); }
+
+  /// From here on calls go to lane `lane` of `recording`; null: they are queued again.
+  void record_to(std::shared_ptr<Recording> recording, uint32_t lane);
+  const std::shared_ptr<Recording>& recording() const { return recording_; }
+  uint32_t lane() const { return lane_; }
+  /// Queues lane `lane` of `recording`, for its replay `turn`.
+  void replay(Recording* recording, uint32_t lane, uint64_t turn);
+  // For a recording that runs in the caller's thread: the position that it takes; done with it.
+  uint64_t enter();
+  void leave(uint64_t position) { done_.advance(position + 1); }
+  /// For what runs at `position`: an error before it is not dealt with, so it is to be skipped;
+  /// `err` gets the error.
+  bool skips(uint64_t position, gr_error_t* err);
+  /// What runs at `position` has failed.
+  void fail(uint64_t position, const gr_error_t& err);
+
   /// Blocks until `position` is passed. Then gives, once, the error of work before `position`.
   int32_t synchronize(uint64_t position, gr_error_t* err);
 
@@ -77,12 +97,18 @@ class Stream {
     DLTensor** pointers = nullptr;  // a run's inputs, then outputs
     uint64_t output_offset = 0;
     uint64_t pointers_end = 0;  // counter of used pointers once this work is done
+    Recording* recording = nullptr;
+    uint32_t lane = 0;
+    uint64_t turn = 0;
   };
 
   Work& begin_push();
   void end_push();
   DLTensor** take_pointers(uint64_t count, Work* work);
   void execute(Work& work, uint64_t position);
+  void execute_wait(const Work& work, uint64_t position);
+  /// Work before `position` went wrong or was skipped, and `err` says why.
+  bool poisoned(uint64_t position, gr_error_t* err);
   void worker();
 
   static constexpr uint64_t kQueue = 2048;        // pieces of work
@@ -94,10 +120,15 @@ class Stream {
   Progress queued_;
   Progress done_;
 
-  // The first error not yet given out; work is skipped while failed_ and below skip_until_.
+  std::shared_ptr<Recording> recording_;
+  uint32_t lane_ = 0;
+
+  // The first error not yet given out; work is skipped while failed_ and below skip_until_. Once
+  // given out, error_ and error_position_ stay for those who wait for an event behind them.
   std::mutex error_mutex_;
   gr_error_t error_ = {};
   uint64_t error_position_ = 0;
+  std::atomic<bool> ever_failed_{false};
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> skip_until_{0};
 
@@ -105,10 +136,13 @@ class Stream {
   std::thread thread_;
 };
 
-/// A point in a stream. [exec]
+/// A point in a stream, and one in a recording: its last record of either kind. [exec]
 struct Event {
   std::shared_ptr<Stream> stream;  // null: never recorded, already passed
   uint64_t position = 0;
+  std::weak_ptr<Recording> recording;
+  uint32_t lane = 0;
+  uint64_t item = 0;
 };
 
 /// Runs `kernel`, mapping an exception to `err`.

@@ -80,6 +80,7 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   run.eval_batches = values.integer("eval_batches");
   run.log_interval = values.integer("log_interval");
   run.max_grad_norm = values.number("max_grad_norm");
+  run.undo = values.flag("undo");
   run.output = values.text("output");
   if (run.output.empty()) run.output = "runs/" + run.name;
   run.plan_cache_limit = values.integer("plan_cache_limit");
@@ -130,15 +131,18 @@ Status read_plugin_sections(const YamlNode& root, RunConfig* config) {
   return {};
 }
 
-Status read_fallback(RunConfig* config) {
+/// Keys of `backend` that are not about one entry of its chain.
+Status read_chain_keys(RunConfig* config) {
   const std::vector<PluginChoice>& chain = config->backend.chain;
   for (size_t k = 1; k < chain.size(); ++k) {
-    if (chain[k].path != chain[0].path && chain[k].host->given("fallback")) {
+    for (const char* key : {"fallback", "record"}) {
+      if (chain[k].path == chain[0].path || !chain[k].host->given(key)) continue;
       return error_at(
           chain[k].place,
-          chain[k].path + ".fallback: holds for the whole chain; write it in " + chain[0].path);
+          chain[k].path + "." + key + ": holds for the whole chain; write it in " + chain[0].path);
     }
   }
+  config->record = chain.front().host->flag("record");
   const std::string word = chain.front().host->text("fallback");
   config->fallback = word == "strict" ? Fallback::kStrict
                      : word == "warn" ? Fallback::kWarn
@@ -163,7 +167,7 @@ Result<RunConfig> make_config(YamlNode root, const std::string& name,
   GR_TRY(check_sections(root));
   GR_TRY(read_host_sections(root, &config));
   GR_TRY(read_plugin_sections(root, &config));
-  GR_TRY(read_fallback(&config));
+  GR_TRY(read_chain_keys(&config));
   config.root = std::move(root);
   return config;
 }

@@ -73,6 +73,7 @@ struct RunSection {
   int64_t log_interval = 10;
   std::string output;
   double max_grad_norm = 0;  ///< > 0; infinity: no clipping
+  bool undo = true;          ///< a failed step is undone
   int64_t plan_cache_limit = 0;
   std::vector<ObjectiveRule> objectives;  ///< those that the file names
   std::vector<FreezeRule> freeze;
@@ -88,6 +89,7 @@ struct RunConfig {
   std::string plugin_lock;                  ///< plugins.lock; empty: beside `file`, if it is there
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
   Fallback fallback = Fallback::kWarn;  ///< backend.fallback
+  bool record = true;                   ///< backend.record
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
   int64_t memory_limit_bytes = 0;     ///< 0: none

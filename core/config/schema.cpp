@@ -40,6 +40,9 @@ OptionTable run_keys() {
           "gradients are scaled down to this global norm; .inf: no clipping", nullptr,
           GR_OPTION_MIN_EXCLUSIVE),
       count("plan_cache_limit", "64", 1, "most plans that are kept; those used last stay"),
+      row("undo", GR_OPTION_BOOL, "true", -kInf, kInf,
+          "a step that fails leaves parameters, buffers and state as they were, at the price of "
+          "memory for a copy of them"),
   };
 }
 
@@ -78,7 +81,9 @@ std::vector<SectionSchema> make_schemas() {
        {words("fallback", "warn",
               "a node or backend that falls to the next of the chain: allow (say so), warn, "
               "or strict (refuse)",
-              "allow|warn|strict")}});
+              "allow|warn|strict"),
+        row("record", GR_OPTION_BOOL, "true", -kInf, kInf,
+            "record a step's launches and replay them, on backends that can")}});
   all.push_back({"checkpoint",
                  "weights on disk",
                  false,

@@ -31,6 +31,7 @@ DLTensor byte_row(const DevicePlace& place, DLDevice device, const int64_t* byte
 
 Memory::~Memory() {
   if (data_ == nullptr) return;
+  const auto lock = device_->plan_calls();
   device_->backend_->release(device_->backend_->self, data_);
   device_->allocated_bytes_ -= bytes_;
 }
@@ -72,7 +73,9 @@ DLDevice Device::dl_device() const {
 Result<Memory> Device::allocate(int64_t bytes) {
   void* data = nullptr;
   gr_error_t err = {};
+  auto lock = plan_calls();
   const int32_t code = backend_->allocate(backend_->self, std::max<int64_t>(1, bytes), &data, &err);
+  lock.unlock();
   if (code != GR_OK) {
     return status_from(code, err).with_context(
         fmt::format("backend {}: {} of memory", name_, human_bytes(bytes)));
@@ -81,14 +84,22 @@ Result<Memory> Device::allocate(int64_t bytes) {
   return Memory(this, data, bytes);
 }
 
+Result<Stream> Device::make_stream() {
+  gr_stream_t* stream = nullptr;
+  gr_error_t err = {};
+  auto lock = plan_calls();
+  const int32_t code = backend_->stream_create(backend_->self, &stream, &err);
+  lock.unlock();
+  if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": stream");
+  return Stream(this, stream);
+}
+
 Result<gr_stream_t*> Device::stream(uint32_t index) {
   GR_CHECK(index < info_.max_streams);
+  const std::lock_guard lock(stream_mutex_);
   while (streams_.size() <= index) {
-    gr_stream_t* stream = nullptr;
-    gr_error_t err = {};
-    const int32_t code = backend_->stream_create(backend_->self, &stream, &err);
-    if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": stream");
-    streams_.emplace_back(backend_, stream);
+    GR_ASSIGN(Stream made, make_stream());
+    streams_.push_back(std::move(made));
   }
   return streams_[index].get();
 }
@@ -96,9 +107,11 @@ Result<gr_stream_t*> Device::stream(uint32_t index) {
 Result<StreamEvent> Device::make_event() {
   gr_event_t* event = nullptr;
   gr_error_t err = {};
+  auto lock = plan_calls();
   const int32_t code = backend_->event_create(backend_->self, &event, &err);
+  lock.unlock();
   if (code != GR_OK) return status_from(code, err).with_context("backend " + name_ + ": event");
-  return StreamEvent(backend_, event);
+  return StreamEvent(this, event);
 }
 
 Status Device::write(const DevicePlace& to, const void* from, int64_t bytes) {
@@ -116,7 +129,9 @@ Status Device::read(void* to, const DevicePlace& from, int64_t bytes) {
 }
 
 Status Device::copy(const DevicePlace& to, bool to_device, const DevicePlace& from, int64_t bytes) {
+  const std::lock_guard one_copy(copy_mutex_);
   GR_ASSIGN(gr_stream_t* const queue, stream(0));
+  const auto lock = exec_calls();
   const DLDevice host = {kDLCPU, 0};
   const DLTensor destination = byte_row(to, to_device ? dl_device() : host, &bytes);
   const DLTensor source = byte_row(from, to_device ? host : dl_device(), &bytes);

@@ -2,13 +2,16 @@
 // Device: a backend as the host uses it, with owners for what it hands out.
 //
 // Below plan, state and exec. It adds names, error context and lifetimes to the C table and nothing
-// else. Invariant: every allocation is counted in bytes until it is released, so that what a plan
-// announces can be compared with what is used. Does not own the backend, which outlives the Device.
+// else, but for keeping calls apart that a backend does not stand at once: trainers of one process
+// share a Device. Invariant: every allocation is counted in bytes until it is released, so that
+// what a plan announces can be compared with what is used. Does not own the backend, which outlives
+// the Device.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,23 +65,21 @@ template <typename T, auto Free>
 class DeviceHandle {
  public:
   DeviceHandle() = default;
-  DeviceHandle(const gr_backend_t* backend, T* handle) : backend_(backend), handle_(handle) {}
+  DeviceHandle(const Device* device, T* handle) : device_(device), handle_(handle) {}
   DeviceHandle(DeviceHandle&& other) noexcept { swap(other); }
   DeviceHandle& operator=(DeviceHandle&& other) noexcept {
     DeviceHandle(std::move(other)).swap(*this);
     return *this;
   }
-  ~DeviceHandle() {
-    if (handle_ != nullptr) (backend_->*Free)(backend_->self, handle_);
-  }
+  ~DeviceHandle();
   T* get() const { return handle_; }
 
  private:
   void swap(DeviceHandle& other) noexcept {
-    std::swap(backend_, other.backend_);
+    std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
   }
-  const gr_backend_t* backend_ = nullptr;
+  const Device* device_ = nullptr;
   T* handle_ = nullptr;
 };
 
@@ -101,15 +102,31 @@ class Device {
   DLDevice dl_device() const;
   const gr_backend_t* backend() const { return backend_; }
 
+  /// Several threads may run at once, each on streams of its own (GR_BACKEND_CONCURRENT).
+  bool concurrent() const { return (backend_->flags & GR_BACKEND_CONCURRENT) != 0; }
+  /// Held around each [plan] call of the backend's table, here and by whoever calls it directly:
+  /// one at a time. Not to be held while a function of this class is called. [any]
+  [[nodiscard]] std::unique_lock<std::mutex> plan_calls() const {
+    return std::unique_lock(plan_mutex_);
+  }
+  /// Held around the [exec] calls of a run, from its first to where its streams are empty. Holds
+  /// nothing on a concurrent backend; on another one nobody else calls it meanwhile, [plan] calls
+  /// included. [any]
+  [[nodiscard]] std::unique_lock<std::mutex> exec_calls() const {
+    return concurrent() ? std::unique_lock<std::mutex>() : plan_calls();
+  }
+
   /// At least one byte, so that the address is never null. GR_OUT_OF_MEMORY. [plan]
   Result<Memory> allocate(int64_t bytes);
-  /// Stream `index` (below max_streams), made by the first call and kept with the device: whoever
-  /// uses the device uses it in turn.
+  /// A new stream. Where the backend is not concurrent, at most max_streams may be alive. [plan]
+  Result<Stream> make_stream();
+  /// Stream `index` (below max_streams) of the device itself, made by the first call and kept:
+  /// whoever uses it does so in turn (see StreamSet for streams of one's own). [plan]
   Result<gr_stream_t*> stream(uint32_t index);
   Result<StreamEvent> make_event();
 
   /// Copies `bytes` from host memory to this device, or back, and waits until it is done. Nothing
-  /// else may use the place meanwhile. [plan]
+  /// else may use the place meanwhile. On stream(0), one copy at a time. [plan]
   Status write(const DevicePlace& to, const void* from, int64_t bytes);
   Status read(void* to, const DevicePlace& from, int64_t bytes);
   /// Bytes that Memory objects of this device hold now, as they were asked for.
@@ -125,8 +142,18 @@ class Device {
   const gr_backend_t* backend_;
   gr_device_info_t info_ = {};
   std::atomic<int64_t> allocated_bytes_ = 0;
+  mutable std::mutex plan_mutex_;
+  std::mutex stream_mutex_;  // of streams_
+  std::mutex copy_mutex_;    // taken before the others
   std::vector<Stream> streams_;
 };
+
+template <typename T, auto Free>
+DeviceHandle<T, Free>::~DeviceHandle() {
+  if (handle_ == nullptr) return;
+  const auto lock = device_->plan_calls();
+  (device_->backend()->*Free)(device_->backend()->self, handle_);
+}
 
 /// Memory of the host itself, for runs whose backends all have memory of their own. It has no
 /// streams and runs nothing.

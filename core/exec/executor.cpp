@@ -4,12 +4,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
+namespace {
+
+/// Keeps other executors from devices that stand only one. Always in the order of addresses, so
+/// that two executors cannot wait for each other.
+class Turn {
+ public:
+  /// `held` has room for a lock a device: nothing is allocated.
+  Turn(const std::vector<const Device*>& devices, std::vector<std::unique_lock<std::mutex>>* held)
+      : held_(*held) {
+    for (const Device* device : devices) held_.push_back(device->exec_calls());
+  }
+  ~Turn() { held_.clear(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::vector<std::unique_lock<std::mutex>>& held_;
+};
+
+}  // namespace
+
 Executor::~Executor() {
   const ThreadRole role(current_roles() | GR_THREAD_EXEC);
+  const Turn turn(exclusive_, &held_);
   for (size_t k = 0; k < streams_.size(); ++k) {
     const Lane& lane = plan_->schedule.lanes[k];
     const gr_backend_t* const backend = plan_->devices[size_t(lane.device)]->backend();
@@ -19,20 +44,27 @@ Executor::~Executor() {
 }
 
 Result<std::unique_ptr<Executor>> Executor::make(std::shared_ptr<const Plan> plan,
-                                                 const Store* store) {
+                                                 const Store* store, ExecutorOptions options) {
   std::unique_ptr<Executor> executor(new Executor(std::move(plan)));
-  GR_TRY(executor->allocate());
+  GR_TRY(executor->allocate(options));
   GR_TRY(executor->bind_tensors(store));
-  GR_TRY(executor->make_lanes());
+  GR_TRY(executor->make_lanes(std::move(options.streams)));
   GR_TRY(executor->make_steps());
+  GR_TRY(executor->make_actions(options.record));
+  executor->undo_ = Undo(executor->plan(), executor->tensors_, executor->steps_);
   return executor;
 }
 
-Status Executor::allocate() {
+Status Executor::allocate(const ExecutorOptions& options) {
+  arenas_ = options.arenas;
+  if (arenas_ == nullptr) {
+    const Plan* const alone = plan_.get();
+    GR_ASSIGN(arenas_, ArenaBlocks::make({&alone, 1}));
+    own_arenas_ = true;
+  }
   for (size_t d = 0; d < plan_->devices.size(); ++d) {
-    // An arena without bytes has a place too: kernels get one for tensors without elements.
-    GR_ASSIGN(Memory arena, plan_->devices[d]->allocate(plan_->arena_bytes[d]));
-    arenas_.push_back(std::move(arena));
+    GR_ASSIGN(const Memory* const block, arenas_->block(*plan_, d));
+    arena_.push_back(block);
   }
   Device& host = *plan_->devices[size_t(plan_->host)];
   GR_ASSIGN(inputs_, host.allocate(plan_->input_bytes));
@@ -41,9 +73,7 @@ Status Executor::allocate() {
 }
 
 int64_t Executor::allocated_bytes() const {
-  int64_t bytes = inputs_.bytes() + outputs_.bytes();
-  for (const Memory& arena : arenas_) bytes += arena.bytes();
-  return bytes;
+  return inputs_.bytes() + outputs_.bytes() + (own_arenas_ ? arenas_->allocated_bytes() : 0);
 }
 
 Result<DevicePlace> Executor::place_of(const PlanStorage& storage, const Store* store) const {
@@ -55,7 +85,7 @@ Result<DevicePlace> Executor::place_of(const PlanStorage& storage, const Store* 
     case Residence::kOutput:
       return outputs_.at(storage.offset);
     case Residence::kArena:
-      return arenas_[size_t(storage.device)].at(storage.offset);
+      return arena_[size_t(storage.device)]->at(storage.offset);
     case Residence::kStore:
       break;
   }
@@ -98,11 +128,17 @@ Status Executor::bind_tensors(const Store* store) {
   return {};
 }
 
-Status Executor::make_lanes() {
+Status Executor::make_lanes(std::shared_ptr<StreamSet> streams) {
+  stream_set_ = streams != nullptr ? std::move(streams) : std::make_shared<StreamSet>();
   for (const Lane& lane : plan_->schedule.lanes) {
-    GR_ASSIGN(gr_stream_t* const stream, plan_->devices[size_t(lane.device)]->stream(lane.stream));
+    Device* const device = plan_->devices[size_t(lane.device)];
+    GR_ASSIGN(gr_stream_t* const stream, stream_set_->stream(device, lane.stream));
     streams_.push_back(stream);
+    if (!device->concurrent()) exclusive_.push_back(device);
   }
+  std::sort(exclusive_.begin(), exclusive_.end(), std::less<const Device*>());
+  exclusive_.erase(std::unique(exclusive_.begin(), exclusive_.end()), exclusive_.end());
+  held_.reserve(exclusive_.size());
   return {};
 }
 
@@ -115,25 +151,32 @@ Result<const DLTensor*> Executor::make_workspace(const PlanStorage& storage) {
 
 Status Executor::make_steps() {
   const Schedule& schedule = plan_->schedule;
+  std::vector<uint32_t> index(plan_->tasks.size());  // of each task: its step
+  for (uint32_t k = 0; k < schedule.order.size(); ++k) index[schedule.order[k]] = k;
   std::vector<gr_event_t*> event(plan_->tasks.size(), nullptr);
-  std::vector<std::vector<uint32_t>> waits(plan_->tasks.size());
+  std::vector<std::vector<StepWait>> waits(plan_->tasks.size());
   for (const Wait& wait : schedule.waits) {
-    waits[wait.task].push_back(wait.on);
-    if (event[wait.on] != nullptr) continue;
-    const int32_t device = plan_->tasks[wait.on].device;
-    GR_ASSIGN(StreamEvent made, plan_->devices[size_t(device)]->make_event());
-    event[wait.on] = made.get();
-    events_.push_back(std::move(made));
+    if (event[wait.on] == nullptr) {
+      const int32_t device = plan_->tasks[wait.on].device;
+      GR_ASSIGN(StreamEvent made, plan_->devices[size_t(device)]->make_event());
+      event[wait.on] = made.get();
+      events_.push_back(std::move(made));
+    }
+    waits[wait.task].push_back({index[wait.on], event[wait.on]});
   }
   size_t arguments = 0;
   for (const PlanTask& task : plan_->tasks) arguments += task.inputs.size() + task.outputs.size();
+  // What steps point to keeps its address.
   arguments_.reserve(arguments);
-  workspaces_.reserve(plan_->tasks.size());  // steps keep their addresses
+  workspaces_.reserve(plan_->tasks.size());
+  waits_.reserve(schedule.waits.size());
   for (const uint32_t t : schedule.order) {
     const PlanTask& task = plan_->tasks[t];
     Step step;
     step.device = plan_->devices[size_t(task.device)];
-    step.stream = streams_[schedule.lane[t]];
+    step.lane = schedule.lane[t];
+    step.stream = streams_[step.lane];
+    step.task = t;
     if (task.kernel >= 0) step.kernel = plan_->kernels[size_t(task.kernel)];
     step.inputs = arguments_.data() + arguments_.size();
     for (const int32_t id : task.inputs) arguments_.push_back(&tensors_[size_t(id)]);
@@ -143,54 +186,53 @@ Status Executor::make_steps() {
       GR_ASSIGN(step.workspace, make_workspace(plan_->storages[size_t(task.workspace)]));
     }
     step.record = event[t];
-    step.task = t;
-    step.first_wait = static_cast<uint32_t>(waits_.size());
-    step.wait_count = static_cast<uint32_t>(waits[t].size());
-    for (const uint32_t on : waits[t]) {
-      const bool same = plan_->tasks[on].device == task.device;
-      waits_.push_back({plan_->devices[size_t(plan_->tasks[on].device)],
-                        same ? step.stream : nullptr, event[on]});
-    }
+    step.waits = {waits_.data() + waits_.size(), waits[t].size()};
+    waits_.insert(waits_.end(), waits[t].begin(), waits[t].end());
     steps_.push_back(step);
   }
   return {};
 }
 
-Status Executor::launch(const Step& step, gr_error_t* err) {
-  const gr_backend_t* const backend = step.device->backend();
-  int32_t code = GR_OK;
-  if (step.kernel != nullptr) {
-    code = backend->launch(backend->self, step.kernel, step.inputs, step.outputs, step.workspace,
-                           step.stream, err);
-  } else {
-    code = backend->copy(backend->self, step.outputs[0], step.inputs[0], step.stream, err);
+Status Executor::make_actions(bool record) {
+  if (!record) {
+    actions_ = plain_actions(steps_);
+    return {};
   }
-  return code == GR_OK ? Status() : status_from(code, *err);
+  const ThreadRole role(current_roles() | GR_THREAD_EXEC);
+  const Turn turn(exclusive_, &held_);
+  GR_TRY(record_steps(*plan_, steps_, recorded_.get()));
+  actions_ = std::move(recorded_->actions);
+  return {};
 }
 
 Status Executor::run() {
+  const Turn turn(exclusive_, &held_);
+  undo_.number_run();
+  const Action* failed = nullptr;
+  Status status = perform_all(&failed);
+  if (status.ok()) return status;
+  const Status undone = undo_.restore();
+  status = failed != nullptr && failed->kind == Action::kLaunch
+               ? status.with_context(plan_->table.tasks[failed->step->task].name)
+               : diagnose(status);
+  if (undone.ok()) return status;
+  return Status(status.code(), status.message() +
+                                   "; and parameters and state could not be put back as they were "
+                                   "before this step: " +
+                                   undone.message());
+}
+
+/// Ends with empty streams. `failed`: the action that a backend refused at once.
+Status Executor::perform_all(const Action** failed) {
   gr_error_t err = {};
-  for (const Step& step : steps_) {
-    const gr_backend_t* const backend = step.device->backend();
-    int32_t code = GR_OK;
-    for (uint32_t k = 0; k < step.wait_count && code == GR_OK; ++k) {
-      const WaitStep& wait = waits_[step.first_wait + k];
-      const gr_backend_t* const other = wait.device->backend();
-      code = wait.stream != nullptr ? other->stream_wait(other->self, wait.stream, wait.event, &err)
-                                    : other->event_synchronize(other->self, wait.event, &err);
-    }
-    if (code != GR_OK) return diagnose(status_from(code, err));
-    Status status = launch(step, &err);
-    if (!status.ok()) {
-      (void)synchronize();  // drains what runs; the launch's own error is the one to tell
-      return status.with_context(plan_->table.tasks[step.task].name);
-    }
-    if (step.record == nullptr) continue;
-    code = backend->event_record(backend->self, step.record, step.stream, &err);
-    if (code != GR_OK) return diagnose(status_from(code, err));
+  for (const Action& action : actions_) {
+    const int32_t code = perform(action, &err);
+    if (code == GR_OK) continue;
+    *failed = &action;
+    (void)synchronize();  // the first error is the one to tell
+    return status_from(code, err);
   }
-  Status status = synchronize();
-  return status.ok() ? status : diagnose(status);
+  return synchronize();
 }
 
 Status Executor::synchronize() {
@@ -215,14 +257,13 @@ bool Executor::writes_store(uint32_t task) const {
 
 /// An asynchronous error says what failed but not where. Kernels are deterministic, so the step is
 /// run again task by task until one fails; tasks that write the store are left out, so nothing
-/// changes.
+/// changes. The streams are empty.
 Status Executor::diagnose(const Status& failure) {
-  (void)synchronize();
   for (const Step& step : steps_) {
     if (writes_store(step.task)) continue;
     gr_error_t err = {};
-    Status status = launch(step, &err);
-    if (status.ok()) status = synchronize();
+    const int32_t code = launch(step, &err);
+    Status status = code == GR_OK ? synchronize() : status_from(code, err);
     if (!status.ok()) return status.with_context(plan_->table.tasks[step.task].name);
   }
   return failure.with_context("a task that writes parameters or state, or one that fails at times");

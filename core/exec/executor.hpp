@@ -3,11 +3,13 @@
 //
 // The end of planning and the inside of the training loop: the host writes inputs and scalars,
 // calls run(), reads results. Everything is resolved when it is made: run() walks flat arrays,
-// allocates nothing, looks nothing up by name, and synchronises each used stream once. Ports are in
-// host memory; what devices with memory of their own need of them is copied by tasks of the plan.
-// Where one device waits for another, the host waits in between. Invariant: a
-// failed run names the task that failed; its results are not to be read. One thread at a time.
-// [exec]
+// allocates nothing, looks nothing up by name, and synchronises each used stream once. Where
+// backends record, most of a step is a few replays; a recording belongs to its executor alone.
+// Ports are in host memory; what devices with memory of their own need of them is copied by tasks
+// of the plan. Where one device waits for another, the host waits in between. Invariant: a failed
+// run names the task that failed; its results are not to be read, and what it began to write of
+// parameters, buffers and state is put back where the plan has copies for that (PlanRequest::undo).
+// One thread at a time; executors that share neither streams nor an arena may run at once. [exec]
 #pragma once
 
 #include <memory>
@@ -15,7 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/plan.hpp"
+#include "core/exec/arena_blocks.hpp"
+#include "core/exec/recorder.hpp"
+#include "core/exec/stream_set.hpp"
+#include "core/exec/undo.hpp"
 #include "core/state/store.hpp"
 
 namespace gradrack {
@@ -25,16 +30,27 @@ struct TensorHandle {
   int32_t tensor = -1;
 };
 
+/// What executors of one trainer share.
+struct ExecutorOptions {
+  std::shared_ptr<StreamSet> streams = nullptr;         ///< null: streams of its own
+  std::shared_ptr<const ArenaBlocks> arenas = nullptr;  ///< null: an arena of its own
+  bool record = true;  ///< where backends can: record the steps now, replay them in each run
+};
+
 class Executor {
  public:
   /// `store` (not owned; may be null when the plan has no persistent source) is allocated and holds
-  /// every one the plan names. Errors: GR_NOT_FOUND or GR_INVALID_ARGUMENT about the store;
-  /// GR_OUT_OF_MEMORY. [plan]
+  /// every one the plan names. Errors: GR_NOT_FOUND or GR_INVALID_ARGUMENT about the store, or an
+  /// arena that is too small; GR_OUT_OF_MEMORY. [plan]
   static Result<std::unique_ptr<Executor>> make(std::shared_ptr<const Plan> plan,
-                                                const Store* store);
+                                                const Store* store, ExecutorOptions options = {});
   ~Executor();
 
   const Plan& plan() const { return *plan_; }
+  /// Why tasks are launched one by one that should be replayed; a sentence a backend.
+  const std::vector<std::string>& notes() const { return recorded_->notes; }
+  /// Tasks that are replayed.
+  size_t recorded_tasks() const { return recorded_->recorded; }
 
   // Names, once. GR_NOT_FOUND lists what there is: a source that no live node reads is not in a
   // plan.
@@ -58,53 +74,43 @@ class Executor {
   /// operator, stage and node.
   Status run();
 
-  /// Bytes allocated by this executor, on all devices.
+  /// Bytes allocated for this executor, on all devices; an arena given to make() is not counted.
   int64_t allocated_bytes() const;
 
  private:
-  /// One task, with everything resolved to addresses.
-  struct Step {
-    const Device* device = nullptr;
-    gr_stream_t* stream = nullptr;
-    gr_kernel_t* kernel = nullptr;  // null: a copy of the first input to the first output
-    DLTensor* const* inputs = nullptr;
-    DLTensor* const* outputs = nullptr;
-    const DLTensor* workspace = nullptr;
-    gr_event_t* record = nullptr;  // null: nobody waits for it
-    uint32_t task = 0;
-    uint32_t first_wait = 0;
-    uint32_t wait_count = 0;
-  };
-  struct WaitStep {
-    const Device* device;
-    gr_stream_t* stream;  // null: the host waits (events do not cross devices)
-    gr_event_t* event;
-  };
-
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
-  Status allocate();
+  Status allocate(const ExecutorOptions& options);
   Status bind_tensors(const Store* store);
   Result<DevicePlace> place_of(const PlanStorage& storage, const Store* store) const;
-  Status make_lanes();
+  Status make_lanes(std::shared_ptr<StreamSet> streams);
   Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();
-  Status launch(const Step& step, gr_error_t* err);
+  Status make_actions(bool record);
+  Status perform_all(const Action** failed);
   Status synchronize();
   Status diagnose(const Status& failure);
   bool writes_store(uint32_t task) const;
 
   std::shared_ptr<const Plan> plan_;
-  std::vector<Memory> arenas_;  // by device
+  std::shared_ptr<const ArenaBlocks> arenas_;
+  bool own_arenas_ = false;
+  std::vector<const Memory*> arena_;  // by device
   Memory inputs_;
   Memory outputs_;
-  std::vector<DLTensor> tensors_;      // as plan_->tensors
-  std::vector<int64_t> dims_;          // shapes and strides of all tensors
-  std::vector<gr_stream_t*> streams_;  // by lane; the devices'
+  std::vector<DLTensor> tensors_;  // as plan_->tensors
+  std::vector<int64_t> dims_;      // shapes and strides of all tensors
+  std::shared_ptr<StreamSet> stream_set_;
+  std::vector<gr_stream_t*> streams_;     // by lane
+  std::vector<const Device*> exclusive_;  // devices that one executor at a time uses; by address
+  std::vector<std::unique_lock<std::mutex>> held_;  // theirs, during a run
   std::vector<StreamEvent> events_;
-  std::vector<Step> steps_;
-  std::vector<WaitStep> waits_;
   std::vector<DLTensor*> arguments_;  // inputs, then outputs, of each step
   std::vector<DLTensor> workspaces_;
+  std::vector<StepWait> waits_;
+  std::vector<Step> steps_;
+  std::unique_ptr<RecordedSteps> recorded_ = std::make_unique<RecordedSteps>();
+  std::vector<Action> actions_;  // of a run
+  Undo undo_;
 };
 
 }  // namespace gradrack

@@ -50,6 +50,7 @@ class Placement {
 
   /// Every use of `a` has finished before `b` is defined.
   bool done_before(size_t a, size_t b) const {
+    if (items_[a].kept) return false;
     const uint32_t* const started = before_.started(items_[b].first);
     const uint32_t* const ends = &ends_[a * lanes_];
     for (size_t lane = 0; lane < lanes_; ++lane) {

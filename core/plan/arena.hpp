@@ -18,6 +18,7 @@ struct ArenaItem {
   uint32_t first = 0;          // the task that defines it; all other uses happen after it
   std::vector<uint32_t> uses;  // all tasks that touch it, `first` too
   int64_t offset = 0;          // the answer
+  bool kept = false;           // in use until the end, beyond its last use
 };
 
 /// Sets every offset (a multiple of `alignment`) and returns the bytes of the arena.

@@ -20,9 +20,11 @@ Result<std::vector<Claim>> ask_claims(const Device& device, const BoundGraph& bo
   std::vector<gr_claim_t> answers(nodes.size(), blank);
   const gr_backend_t* const backend = device.backend();
   gr_error_t err = {};
+  auto lock = device.plan_calls();
   const int32_t code =
       backend->claim(backend->self, views.views().data(), sizeof(gr_node_view_t),
                      static_cast<uint32_t>(nodes.size()), answers.data(), sizeof(gr_claim_t), &err);
+  lock.unlock();
   if (code != GR_OK) {
     return status_from(code, err).with_context("backend " + device.name() + ": claim");
   }

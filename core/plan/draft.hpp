@@ -25,6 +25,9 @@ struct CopyEnd {
   int32_t memory = -1;
 };
 
+/// What a task does for undoing a failed run: see draft_undo.cpp.
+enum class UndoRole { kNone, kCopy, kMarker };
+
 /// A task in the making.
 struct DraftTask {
   NodeGroup nodes;              // of the lowered graph; none: a copy
@@ -34,6 +37,7 @@ struct DraftTask {
   CopyEnd from;  // of a copy
   CopyEnd to;
   int32_t kernel = -1;  // index into plan->kernels
+  UndoRole undo = UndoRole::kNone;
 };
 
 /// A "memory" is the device that stands for it: see Plan::memory_of.
@@ -76,6 +80,8 @@ void draft_transfers(Draft* draft);
 Status draft_writes(Draft* draft);
 /// Lets a kernel write over an input that only it reads, where the kernel allows it.
 void draft_in_place(Draft* draft);
+/// Copies of what commits replace, and the marker behind them, before the first commit.
+void draft_undo(Draft* draft);
 /// Fills plan->tasks, tensors, table, ports and accesses (without arena offsets) from the draft.
 Status finish_draft(Draft* draft);
 

@@ -3,7 +3,7 @@
 //
 // Dependencies come from storages alone, walked in program order: a reader follows the last writer,
 // a writer follows the last writer and all readers since. That covers values, commits and reuse in
-// place.
+// place. The marker of undo copies, besides, follows them all and precedes every commit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +27,7 @@ class Finisher {
     for (const DraftTask& task : draft_.tasks) add_task(task);
     count_traffic();
     fill_deps();
+    add_undo_deps();
     fill_held_and_freed();
     add_ports();
     return {};
@@ -80,6 +81,7 @@ class Finisher {
     for (const int32_t id : task.inputs) touch(index, plan_.tensors[size_t(id)].storage, false);
     for (const int32_t id : task.outputs) touch(index, plan_.tensors[size_t(id)].storage, true);
     if (task.workspace >= 0) touch(index, task.workspace, true);
+    if (draft.undo != UndoRole::kNone) add_undo(draft.undo, index, task);
     row.device = task.device;
     row.cost_ns = cost_of(draft, task);
     plan_.tasks.push_back(std::move(task));
@@ -116,11 +118,39 @@ class Finisher {
     row->name = "copy " + copy_name(draft, from, to);
   }
 
+  void add_undo(UndoRole role, uint32_t index, const PlanTask& task) {
+    const UndoCopy copy = {index, task.inputs[0], task.outputs[0]};
+    if (role == UndoRole::kMarker) {
+      plan_.undo.marker = copy;
+    } else {
+      plan_.undo.copies.push_back(copy);
+      plan_.memory.undo += plan_.storages[size_t(plan_.tensors[size_t(copy.to)].storage)].bytes;
+    }
+  }
+
+  void add_undo_deps() {
+    if (plan_.undo.copies.empty()) return;
+    const uint32_t marker = plan_.undo.marker.task;
+    const auto add = [&](uint32_t task, uint32_t dep) {
+      std::vector<uint32_t>& deps = plan_.table.tasks[task].deps;
+      const auto at = std::lower_bound(deps.begin(), deps.end(), dep);
+      if (at == deps.end() || *at != dep) deps.insert(at, dep);
+    };
+    for (const UndoCopy& copy : plan_.undo.copies) add(marker, copy.task);
+    for (const Access& a : plan_.accesses) {
+      const PlanStorage& storage = plan_.storages[size_t(a.space)];
+      if (!a.write || storage.residence != Residence::kStore) continue;
+      if (storage.source != Source::kAccumulator && storage.bytes > 0) add(a.task, marker);
+    }
+  }
+
   int32_t memory_at(int32_t storage) const {
     return plan_.memory_of(plan_.storages[size_t(storage)].device);
   }
 
   std::string copy_name(const DraftTask& draft, int32_t from, int32_t to) const {
+    if (draft.undo == UndoRole::kMarker) return "that marks the undo copies as whole";
+    if (draft.undo == UndoRole::kCopy) return "of " + storage_name(from) + " for undo";
     if (draft.to.storage >= 0) return "to " + storage_name(to);
     const Value& value = draft_.graph().value(draft.from.value);
     std::string what = "'" + value.name + "'";
@@ -214,6 +244,7 @@ class Finisher {
     }
     for (const auto& [storage, tasks] : span) {
       plan_.table.tasks[tasks.first].bytes_held += plan_.storages[size_t(storage)].bytes;
+      if (plan_.storages[size_t(storage)].kept) continue;
       plan_.table.tasks[tasks.second].bytes_freed += plan_.storages[size_t(storage)].bytes;
     }
   }

@@ -28,6 +28,7 @@ constexpr NamedPart kParts[] = {
     {"fallback", &PlanKeyParts::fallback},
     {"scheduler", &PlanKeyParts::scheduler},
     {"memory limit", &PlanKeyParts::memory_limit},
+    {"undo", &PlanKeyParts::undo},
     {"recompute", &PlanKeyParts::recompute},
 };
 // A part that the table lacks would be in no digest.

@@ -30,6 +30,7 @@ struct PlanKeyParts {
   std::string fallback = {};       // strict, warn or allow
   std::string scheduler = {};      // plugin with its options
   std::string memory_limit = {};
+  std::string undo = "false";  // "true" or "false": PlanRequest::undo
   std::string recompute = "none";
 };
 

@@ -86,7 +86,7 @@ class Layout {
         const PlanStorage& storage = plan_.storages[k];
         if (!used_[k] || storage.residence != Residence::kArena) continue;
         if (storage.device != static_cast<int32_t>(d) || uses[k].empty()) continue;
-        items.push_back({storage.bytes, uses[k][0], uses[k], 0});
+        items.push_back({storage.bytes, uses[k][0], uses[k], 0, storage.kept});
         which.push_back(k);
       }
       plan_.arena_bytes[d] = place_arena(&items, before, alignment_);
@@ -110,6 +110,7 @@ class Layout {
     for (size_t k = 0; k < span.size(); ++k) {
       if (plan_.storages[k].residence != Residence::kArena || span[k].first == count) continue;
       change[span[k].first] += plan_.storages[k].bytes;
+      if (plan_.storages[k].kept) continue;
       change[span[k].second + 1] -= plan_.storages[k].bytes;
     }
     int64_t live = 0;

@@ -128,7 +128,9 @@ Result<PreparedKernel> prepare(const PlanClass& plan_class, const BoundGraph& bo
   const gr_backend_t* const backend = device.backend();
   gr_kernel_t* kernel = nullptr;
   gr_error_t err = {};
+  auto lock = device.plan_calls();
   const int32_t code = backend->prepare(backend->self, &group, &kernel, &out.info, &err);
+  lock.unlock();
   const std::string who = fmt::format("backend {}: prepare {}", device.name(),
                                       bound.graph->nodes()[task.nodes[0]].op->full_name());
   if (code != GR_OK) return status_from(code, err).with_context(who);
@@ -138,7 +140,7 @@ Result<PreparedKernel> prepare(const PlanClass& plan_class, const BoundGraph& bo
         kernel == nullptr ? std::string("no kernel")
                           : fmt::format("a workspace of {} bytes", out.info.workspace_bytes)));
   }
-  out.kernel = Kernel(backend, kernel);
+  out.kernel = Kernel(&device, kernel);
   return out;
 }
 

@@ -113,6 +113,7 @@ Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> 
   draft_transfers(&draft);
   GR_TRY(draft_writes(&draft));
   draft_in_place(&draft);
+  if (plan_class->request.undo) draft_undo(&draft);
   GR_TRY(finish_draft(&draft));
   GR_TRY(add_schedule(plan_class->request, relative, plan.get()));
   GR_TRY(lay_out(&draft));
@@ -193,6 +194,10 @@ std::string describe(const Plan& plan, bool order) {
   if (!traffic.empty()) out += "between devices, a step: " + traffic + "\n";
   out += plan.segment_report.text() + "\n";
   out += "memory: " + plan.memory.text() + "\n";
+  if (!plan.undo.copies.empty()) {
+    out += fmt::format("undo: {} copies, {} of the arena, until the step is over\n",
+                       plan.undo.copies.size(), human_bytes(plan.memory.undo));
+  }
   if (plan.devices.size() > 1) out += places_text(plan);
   for (const std::string& event : plan.events) out += "note: " + event + "\n";
   if (!order) return out;

@@ -41,6 +41,7 @@ struct PlanStorage {
   int32_t device = 0;             // whose memory: index into Plan::devices
   int64_t bytes = 0;
   int64_t offset = 0;  // within its residence's block (not for kStore)
+  bool kept = false;   // in the arena to the end of the run: nothing later may use its bytes
 };
 
 struct PlanTensor {
@@ -69,6 +70,20 @@ struct PlanObjective {
   int32_t count = -1;
 };
 
+/// A task that copies tensor `from` to `to`.
+struct UndoCopy {
+  uint32_t task = 0;
+  int32_t from = -1;
+  int32_t to = -1;
+};
+
+/// How a failed run is undone (see draft_undo.cpp): where the marker holds the number of the run,
+/// each copy is copied back.
+struct PlanUndo {
+  std::vector<UndoCopy> copies = {};  // from the Store to the arena; none: nothing to undo
+  UndoCopy marker = {};               // from the number of the run, int64, to the arena
+};
+
 /// Bytes by class: exactly what the Store and an executor of this plan allocate.
 struct MemoryReport {
   int64_t parameters = 0;
@@ -79,6 +94,7 @@ struct MemoryReport {
   int64_t inputs = 0;
   int64_t outputs = 0;
   int64_t arena = 0;
+  int64_t undo = 0;       // of the arena: copies by which a failed run is undone
   int64_t live_peak = 0;  // most bytes of the arena in use at once, in schedule order
   std::string peak_task;  // where that is
   int64_t total() const {
@@ -114,10 +130,11 @@ struct PlanRequest {
   const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   int64_t memory_limit = 0;
   std::shared_ptr<SegmentCache> segments = nullptr;  // shared among plans; null: of this one alone
+  bool undo = false;  // a run that fails leaves parameters, buffers and state as they were
 };
 
 struct Plan {
-  std::unique_ptr<Device> own_host;  // where no device of the chain is in host memory; else null
+  std::shared_ptr<Device> own_host;  // where no device of the chain is in host memory; else null
   std::vector<Device*> devices;      // the chain, then own_host
   int32_t host = 0;                  // the one whose memory the host reads and writes
   std::vector<DeviceSummary> summary;
@@ -138,6 +155,8 @@ struct Plan {
   std::vector<PlanPort> scalars;  // the host sets them
   std::vector<PlanPort> outputs;
   std::vector<PlanObjective> objectives;
+
+  PlanUndo undo;
 
   std::vector<Memory> constants;     // by device, filled
   std::vector<int64_t> arena_bytes;  // by device

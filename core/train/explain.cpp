@@ -110,6 +110,7 @@ void print_key(const PlanKey& key) {
                                    {"fallback", &parts.fallback},
                                    {"scheduler", &parts.scheduler},
                                    {"limit", &parts.memory_limit},
+                                   {"undo", &parts.undo},
                                    {"recompute", &parts.recompute}}) {
     line("", fmt::format("  {:<10} {}", name, *text));
   }

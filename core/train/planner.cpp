@@ -92,6 +92,7 @@ PlanKeyParts Planner::common_parts() const {
   parts.scheduler = instance_text(setup_.scheduler->instance);
   parts.fallback = fallback_text(config.fallback);
   parts.memory_limit = std::to_string(config.memory_limit_bytes);
+  parts.undo = config.run.undo ? "true" : "false";
   const Machine& machine = *setup_.machine;
   for (size_t k = 0; k < machine.devices.size(); ++k) {
     parts.backend_chain += (k > 0 ? ", then " : "") + instance_text(machine.backends[k].instance) +
@@ -214,6 +215,7 @@ Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
   request.scheduler_name = setup_.scheduler->instance.name();
   request.scheduler = &setup_.scheduler->instance.table();
   request.memory_limit = session_.config.memory_limit_bytes;
+  request.undo = session_.config.run.undo;
   auto made = make_plan(request);
   // That no backend of the chain runs a node is about the plugins that were chosen.
   const bool chain = !made.ok() && made.status().code() == GR_UNSUPPORTED;

@@ -60,6 +60,7 @@ Status Programs::plan_evaluation(int64_t rows) {
 
 Status Programs::allocate() {
   GR_TRY(store_->allocate());
+  GR_ASSIGN(arenas_, ArenaBlocks::make(all_plans()));
   for (auto& [variant, entry] : steps_) {
     GR_ASSIGN(entry.program, make_program(entry.planned));
   }
@@ -71,7 +72,11 @@ Status Programs::allocate() {
 
 Result<std::unique_ptr<Program>> Programs::make_program(const Planned& planned) {
   auto program = std::make_unique<Program>();
-  GR_ASSIGN(program->executor, Executor::make(planned.plan, store_.get()));
+  ExecutorOptions options;
+  options.streams = streams_;
+  if (arenas_->hold(*planned.plan)) options.arenas = arenas_;
+  options.record = session_.config.record;
+  GR_ASSIGN(program->executor, Executor::make(planned.plan, store_.get(), std::move(options)));
   Executor& executor = *program->executor;
   for (const std::string& name : feed_->names()) {
     const auto handle = executor.input(name);
@@ -145,9 +150,11 @@ Status Programs::check_limit() const {
 
 int64_t Programs::planned_bytes() const {
   int64_t bytes = store_->planned_bytes();
-  for (const NamedPlan& each : plans()) {
-    const MemoryReport& m = each.plan->memory;
-    bytes += m.constants + m.inputs + m.outputs + m.arena;
+  bytes += arenas_ != nullptr ? arenas_->allocated_bytes() : ArenaBlocks::planned_bytes(all_plans());
+  for (const Plan* plan : all_plans()) {
+    const MemoryReport& m = plan->memory;
+    bytes += m.constants + m.inputs + m.outputs;
+    if (arenas_ != nullptr && !arenas_->hold(*plan)) bytes += m.arena;
   }
   return bytes;
 }
@@ -171,6 +178,25 @@ std::string Programs::name_of(const StepVariant& variant) const {
     name += fmt::format(", from step {}", rules().begin(variant.stretch));
   }
   return name;
+}
+
+std::vector<const Plan*> Programs::all_plans() const {
+  std::vector<const Plan*> out;
+  for (const auto& [variant, entry] : steps_) out.push_back(entry.planned.plan.get());
+  for (const auto& [which, entry] : evaluations_) out.push_back(entry.planned.plan.get());
+  return out;
+}
+
+std::set<std::string> Programs::notes() const {
+  std::set<std::string> out;
+  const auto add = [&](const Entry& entry) {
+    if (entry.program == nullptr) return;
+    const std::vector<std::string>& notes = entry.program->executor->notes();
+    out.insert(notes.begin(), notes.end());
+  };
+  for (const auto& [variant, entry] : steps_) add(entry);
+  for (const auto& [which, entry] : evaluations_) add(entry);
+  return out;
 }
 
 std::vector<Programs::NamedPlan> Programs::plans() const {

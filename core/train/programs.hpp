@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/exec/executor.hpp"
@@ -65,7 +66,8 @@ class Programs {
   /// out whether a plan that is used again does the same.
   void plan_afresh() { afresh_ = true; }
 
-  /// What allocate() takes from devices and the host: the store and every executor.
+  /// What allocate() takes from devices and the host: the store, every executor, and one arena a
+  /// device for all of them. A program made later has an arena of its own if it needs a larger one.
   int64_t planned_bytes() const;
   /// What is taken now, on the machine's devices and in host memory of plans' own.
   int64_t allocated_bytes() const;
@@ -79,6 +81,8 @@ class Programs {
   };
   /// For explain and reports.
   std::vector<NamedPlan> plans() const;
+  /// Why some tasks are not replayed (Executor::notes), each sentence once.
+  std::set<std::string> notes() const;
 
  private:
   struct Evaluated {
@@ -94,6 +98,7 @@ class Programs {
   };
 
   explicit Programs(Session& session) : session_(session) {}
+  std::vector<const Plan*> all_plans() const;
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);
   Result<Program*> late(Planned planned, Entry* entry);
@@ -105,6 +110,8 @@ class Programs {
   std::optional<Feed> feed_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<Store> store_;  // declared with the first plan, allocated by allocate()
+  std::shared_ptr<StreamSet> streams_ = std::make_shared<StreamSet>();
+  std::shared_ptr<const ArenaBlocks> arenas_;  // once allocated
   std::map<StepVariant, Entry> steps_;
   std::map<Evaluated, Entry> evaluations_;
   std::vector<StepVariant> late_;  // of steps_: made after allocate(), the oldest first

@@ -47,6 +47,9 @@ void Trainer::report_start() {
     if (traffic.empty()) continue;
     events.emit({"transfers", Level::kInfo, each.name + ": between devices, a step: " + traffic});
   }
+  for (const std::string& note : programs_->notes()) {
+    events.emit({"not_recorded", Level::kInfo, note});
+  }
   events.emit({"memory",
                Level::kInfo,
                fmt::format("memory {} in all ({} bytes), taken before step 1",

@@ -20,8 +20,10 @@ void State::report(const char* function, bool by_caller, uint32_t wanted, const 
   sink(violation);
 }
 
-Call::Call(State& state, const char* function, uint32_t role, gr_error_t* err)
-    : state_(state), function_(function) {
+Call::Call(State& state, const char* function, uint32_t role, const void* stream, gr_error_t* err)
+    : state_(state),
+      function_(function),
+      stream_(state.per_stream && role == kExec ? stream : nullptr) {
   const auto broken = [&](uint32_t wanted, const std::string& what) {
     kept_rules_ = false;
     state_.report(function, true, wanted, what, err);
@@ -35,15 +37,31 @@ Call::Call(State& state, const char* function, uint32_t role, gr_error_t* err)
   } else if ((current_roles() & role) == 0) {
     broken(role, "was called on a thread with role " + role_text(current_roles()) + ", " +
                      role_text(role) + " wanted");
-  } else if (state_.busy.exchange(true)) {
-    broken(0, "was called while another call of the same instance was under way");
+  } else if (!enter()) {
+    broken(0, std::string("was called while another call of the same ") +
+                  (stream_ != nullptr ? "stream" : "instance") + " was under way");
   } else {
     entered_ = true;
   }
 }
 
+bool Call::enter() {
+  if (stream_ == nullptr) return !state_.busy.exchange(true);
+  const std::lock_guard lock(state_.streams_mutex);
+  std::vector<const void*>& busy = state_.busy_streams;
+  if (std::find(busy.begin(), busy.end(), stream_) != busy.end()) return false;
+  busy.push_back(stream_);
+  return true;
+}
+
 Call::~Call() {
-  if (entered_) state_.busy = false;
+  if (!entered_) return;
+  if (stream_ == nullptr) {
+    state_.busy = false;
+    return;
+  }
+  const std::lock_guard lock(state_.streams_mutex);
+  std::erase(state_.busy_streams, stream_);
 }
 
 int32_t Call::checked_status(int32_t status, gr_error_t* err) const {

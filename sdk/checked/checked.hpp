@@ -7,7 +7,8 @@
 // Invariant: a call that keeps the rules goes through unchanged; one that breaks them is told to
 // the sink, does not reach the other side (but for frees, which would leak) and gives GR_INTERNAL.
 //
-// Checked: the calling thread's role; one call at a time per instance (but for [any]); no call
+// Checked: the calling thread's role; one call at a time per instance (but for [any], and
+// for [exec] of a concurrent backend: per stream); no call
 // after destroy, or, for what the host gives, after the end of the call that it was given for; only
 // known status codes; no exception out of a table. What is wrapped is kept until the process ends,
 // so that a late call is a report and not a crash.

@@ -47,12 +47,16 @@ struct State {
   ViolationSink sink;
   std::atomic<bool> ended = false;
   std::atomic<bool> busy = false;
+  bool per_stream = false;  // [exec] calls are one at a time per stream: GR_BACKEND_CONCURRENT
+  std::mutex streams_mutex;
+  std::vector<const void*> busy_streams;
 };
 
 /// One call: the rules before it, and the end of it.
 class Call {
  public:
-  Call(State& state, const char* function, uint32_t role, gr_error_t* err);
+  /// `stream`: the one that the call is about; null: none.
+  Call(State& state, const char* function, uint32_t role, const void* stream, gr_error_t* err);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -64,8 +68,12 @@ class Call {
   void threw(gr_error_t* err) const;
 
  private:
+  /// False: another call of the instance, or of the stream, is under way.
+  bool enter();
+
   State& state_;
   const char* function_;
+  const void* stream_;  // null: the call is one at a time per instance
   bool kept_rules_ = true;
   bool was_ended_ = false;
   bool entered_ = false;
@@ -109,6 +117,16 @@ struct Argument<const gr_builder_t*> {
   CheckedBuilder builder;
 };
 
+/// The stream that a call is about; of a call about an event alone, the event.
+inline const void* stream_of() { return nullptr; }
+template <typename First, typename... Rest>
+const void* stream_of(First first, Rest... rest) {
+  if constexpr (std::is_same_v<First, gr_stream_t*>) return first;
+  const void* const later = stream_of(rest...);
+  if constexpr (std::is_same_v<First, gr_event_t*>) return later != nullptr ? later : first;
+  return later;
+}
+
 inline gr_error_t* error_of() { return nullptr; }
 template <typename First, typename... Rest>
 gr_error_t* error_of(First first, Rest... rest) {
@@ -128,7 +146,7 @@ struct Thunk<Member, kName, kRole> {
   static R call(H self, A... arguments) {
     auto& box = *static_cast<Box<Table>*>(reinterpret_cast<State*>(self));
     gr_error_t* err = error_of(arguments...);
-    Call call(box, kName.text, kRole, err);
+    Call call(box, kName.text, kRole, stream_of(arguments...), err);
     if constexpr (std::is_void_v<R>) {
       if (!call.kept_rules() && !call.may_free()) return;
       forward(box, call, err, arguments...);
@@ -193,6 +211,9 @@ Box<Table>* wrap(const char* name, const Table& table, bool called_by_plugin, vo
   box->outer = box->inner;
   box->outer.struct_size = bytes;
   box->handle = handle;
+  if constexpr (std::is_same_v<Table, gr_backend_t>) {
+    box->per_stream = (box->inner.flags & GR_BACKEND_CONCURRENT) != 0;
+  }
   fill_slots(*box);
   return keep(std::move(box));
 }

@@ -44,7 +44,7 @@ Result<KernelRun> KernelRun::prepare(const Rig& rig, const BoundGraph& bound, si
   const int32_t code = b->prepare(b->self, &group, &kernel, &run.info_, &err);
   GR_TRY(status_from(code, err).with_context("prepare"));
   if (kernel == nullptr) return internal_error("prepare gave no kernel and said GR_OK");
-  run.kernel_ = Kernel(b, kernel);
+  run.kernel_ = Kernel(rig.device(), kernel);
   return run;
 }
 

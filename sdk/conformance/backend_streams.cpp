@@ -98,7 +98,7 @@ Result<Kernel*> StreamLab::kernel_for(gr_stream_t* stream) {
     GR_TRY(buffer.put(nullptr, 0xff, 0x5a));
     workspaces_[stream] = std::make_unique<Workspace>(std::move(buffer));
   }
-  return &kernels_.emplace(stream, Kernel(b, kernel)).first->second;
+  return &kernels_.emplace(stream, Kernel(rig_->device(), kernel)).first->second;
 }
 
 Result<gr_event_t*> StreamLab::event() {

@@ -4,6 +4,7 @@
 #include "tests/support/emulated_device.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -116,6 +117,26 @@ host::KernelTable derive(host::KernelTable from, const std::set<std::string>& re
   return out;
 }
 
+/// A kernel that fails when the shared count of runs comes to 0.
+class CountedKernel final : public host::Kernel {
+ public:
+  CountedKernel(std::unique_ptr<host::Kernel> inner, std::shared_ptr<std::atomic<int64_t>> left)
+      : inner_(std::move(inner)), left_(std::move(left)) {}
+
+  int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  int in_place(int output) const override { return inner_->in_place(output); }
+  int64_t cost_ns() const override { return inner_->cost_ns(); }
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
+              gr_error_t* err) const override {
+    if (left_->fetch_sub(1) == 1) return gr_fail(err, GR_OUT_OF_RANGE, "", "told to fail");
+    return inner_->run(in, out, workspace, err);
+  }
+
+ private:
+  std::unique_ptr<host::Kernel> inner_;
+  std::shared_ptr<std::atomic<int64_t>> left_;
+};
+
 /// The functions in which such a device differs from the host backend that it is made of.
 template <int32_t kMemory>
 struct Face {
@@ -198,6 +219,15 @@ struct Face {
 host::KernelTable without(host::KernelTable table, const std::set<std::string>& refused) {
   return derive(std::move(table), refused,
                 [](const host::NodeSpec&, std::unique_ptr<host::Kernel> kernel) { return kernel; });
+}
+
+host::KernelTable failing(host::KernelTable table, int64_t run) {
+  auto left = std::make_shared<std::atomic<int64_t>>(run);
+  return derive(std::move(table), {},
+                [left](const host::NodeSpec&,
+                       std::unique_ptr<host::Kernel> inner) -> std::unique_ptr<host::Kernel> {
+                  return std::make_unique<CountedKernel>(std::move(inner), left);
+                });
 }
 
 std::set<std::string> draw(const std::vector<std::string>& operators, int percent, uint64_t seed) {

@@ -22,6 +22,9 @@ int32_t make_backend(host::KernelTable table, host::HostBackendConfig config, in
 /// Those kernels of `table` whose operator is not in `refused`.
 host::KernelTable without(host::KernelTable table, const std::set<std::string>& refused);
 
+/// `table`, of whose kernels the `run`-th that runs fails, once.
+host::KernelTable failing(host::KernelTable table, int64_t run);
+
 /// About `percent` of `operators`, drawn by `seed`.
 std::set<std::string> draw(const std::vector<std::string>& operators, int percent, uint64_t seed);
 

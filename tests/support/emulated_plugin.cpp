@@ -42,7 +42,10 @@ int32_t create_backend(const gr_host_t*, const gr_options_t* options, void* inst
     config.description = "reference kernels in emulated device memory";
     config.max_streams = 8;
     config.threaded = gr_options_find(options, "threaded")->i != 0;
-    return emulated::make_backend(emulated::without(std::move(table), refused), std::move(config),
+    table = emulated::without(std::move(table), refused);
+    const int64_t fails = gr_options_find(options, "fail_at")->i;
+    if (fails > 0) table = emulated::failing(std::move(table), fails);
+    return emulated::make_backend(std::move(table), std::move(config),
                                   memory_named(gr_options_find(options, "memory")->s),
                                   static_cast<gr_backend_t*>(instance), err);
   } catch (...) {
@@ -75,6 +78,8 @@ const gr_option_t backend_options[] = {
     GR_OPT_INT("refuse_percent", "0", 0, 100, "Share of operators not to claim, drawn by seed."),
     GR_OPT_INT("seed", "1", 0, INFINITY, "Of the draw."),
     GR_OPT_BOOL("threaded", "false", "A thread for each stream."),
+    GR_OPT_INT("fail_at", "0", 0, INFINITY,
+               "This run of a kernel, counted from 1, fails; 0: none."),
 };
 
 const gr_option_t scheduler_options[] = {
@@ -89,7 +94,7 @@ const gr_factory_t backend_factory = {sizeof(gr_factory_t),
                                       "1.0.0",
                                       "A device with memory of its own, for tests.",
                                       backend_options,
-                                      5,
+                                      6,
                                       sizeof(gr_option_t),
                                       nullptr,
                                       create_backend};

@@ -2,6 +2,8 @@
 // Kernels of the toy operators on the frame of host-memory backends: see toy_ops.hpp.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/support/emulated_device.hpp"
 #include "tests/support/toy_ops.hpp"
 
@@ -16,6 +18,8 @@ using host::NodeSpec;
 const float* in_data(const DLTensor* tensor) { return static_cast<const float*>(tensor->data); }
 float* out_data(DLTensor* tensor) { return static_cast<float*>(tensor->data); }
 
+std::atomic<int64_t> runs_to_failure = 0;  // NOLINT: set by fail_kernel
+
 /// A loop over the elements of the first output, as one function of all tensors.
 class LoopKernel final : public Kernel {
  public:
@@ -28,7 +32,8 @@ class LoopKernel final : public Kernel {
   int in_place(int output) const override { return output == 0 ? in_place_ : -1; }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t* err) const override {
-    if (body_ == nullptr) return gr_fail(err, GR_OUT_OF_RANGE, "", "a toy failure");
+    const bool fails = runs_to_failure.load() > 0 && runs_to_failure.fetch_sub(1) == 1;
+    if (body_ == nullptr || fails) return gr_fail(err, GR_OUT_OF_RANGE, "", "a toy failure");
     body_(in, out, workspace, count_);
     return GR_OK;
   }
@@ -107,6 +112,8 @@ KernelEntry make_entry(const std::string& op, LoopKernel::Body body, int in_plac
 
 }  // namespace
 
+void fail_kernel(int64_t run) { runs_to_failure = run; }
+
 Backend::Backend(BackendOptions options) {
   host::KernelTable table;
   const auto offer = [&](const char* op, LoopKernel::Body body, int in_place = -1,
@@ -131,7 +138,9 @@ Backend::Backend(BackendOptions options) {
   EXPECT_EQ(
       emulated::make_backend(std::move(table), std::move(config), options.memory, &table_, &err),
       GR_OK);
-  auto device = Device::make(options.name, &table_);
+  if (!options.concurrent) table_.flags &= ~uint32_t{GR_BACKEND_CONCURRENT};
+  const gr_backend_t* const seen = options.wrap ? options.wrap(&table_) : &table_;
+  auto device = Device::make(options.name, seen);
   EXPECT_TRUE(device.ok()) << device.status().message();
   device_ = std::move(*device);
 }

@@ -6,6 +6,7 @@
 // and play a device with memory of its own on demand.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,12 +22,18 @@ namespace gradrack::toy {
 /// fails), Flat (a view), Square = Mul(x, x) and Poly = Add(Square(x), x) (decompositions).
 const OpRegistry& ops();
 
+/// From now on the `run`-th kernel that runs on any toy backend fails; 0: none does.
+void fail_kernel(int64_t run);
+
 struct BackendOptions {
   std::string name = "toy";
   std::set<std::string> refused = {};  // operators that it does not claim
   bool threaded = false;
   uint32_t max_streams = 8;
   int32_t memory = GR_MEMORY_HOST;  // else emulated: see emulated_device.hpp
+  bool concurrent = true;           // else without GR_BACKEND_CONCURRENT
+  /// What the Device gets in place of the table; null: the table itself.
+  std::function<const gr_backend_t*(const gr_backend_t*)> wrap = nullptr;
 };
 
 /// A backend and the Device over it. Counts launches of kernels.

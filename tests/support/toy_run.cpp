@@ -27,18 +27,26 @@ uint64_t fold(uint64_t hash, const std::vector<float>& numbers) {
 
 }  // namespace
 
-ToyRun::ToyRun(const Graph& graph, Backend& backend, PlanRequest request) {
+std::shared_ptr<const Plan> planned(const Graph& graph, Backend& backend, PlanRequest request) {
   request.graph = &graph;
   request.devices.insert(request.devices.begin(), backend.device());
   auto made = make_plan(request);
   EXPECT_TRUE(made.ok()) << made.status().message();
-  plan = *made;
+  return *made;
+}
+
+ToyRun::ToyRun(const Graph& graph, Backend& backend, PlanRequest request, ExecutorOptions options)
+    : ToyRun(graph, backend, planned(graph, backend, std::move(request)), std::move(options)) {}
+
+ToyRun::ToyRun(const Graph& graph, Backend& backend, std::shared_ptr<const Plan> made,
+               ExecutorOptions options)
+    : plan(std::move(made)) {
   store = std::make_unique<Store>(backend.device());
   const Status declared = store->declare_sources(graph, 1);
   EXPECT_TRUE(declared.ok()) << declared.message();
   const Status allocated = store->allocate();
   EXPECT_TRUE(allocated.ok()) << allocated.message();
-  auto exec = Executor::make(plan, store.get());
+  auto exec = Executor::make(plan, store.get(), std::move(options));
   EXPECT_TRUE(exec.ok()) << exec.status().message();
   executor = std::move(*exec);
 }

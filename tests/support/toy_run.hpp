@@ -12,10 +12,17 @@
 
 namespace gradrack::toy {
 
+/// The plan alone; a failure fails the test. `request.graph` and devices are filled in.
+std::shared_ptr<const Plan> planned(const Graph& graph, Backend& backend, PlanRequest request = {});
+
 /// Plans and makes everything; a failure fails the test. `request.graph` and devices are filled in.
 class ToyRun {
  public:
-  ToyRun(const Graph& graph, Backend& backend, PlanRequest request = {});
+  ToyRun(const Graph& graph, Backend& backend, PlanRequest request = {},
+         ExecutorOptions options = {});
+  /// Over a plan made before, with a store of its own.
+  ToyRun(const Graph& graph, Backend& backend, std::shared_ptr<const Plan> made,
+         ExecutorOptions options = {});
 
   void set_input(const std::string& name, const std::vector<float>& numbers);
   std::vector<float> output(const std::string& name);

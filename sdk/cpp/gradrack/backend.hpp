@@ -18,7 +18,8 @@
 //   int32_t wait(Stream& stream, Event& event, gr_error_t* err);
 //   int32_t launch(Kernel& kernel, const DLTensor* const* inputs, DLTensor* const* outputs,
 //                  const DLTensor* workspace, Stream& stream, gr_error_t* err);
-// Destructors of Stream, Event and Kernel end them. Optional: get_extension(id) noexcept.
+// Destructors of Stream, Event and Kernel end them. Optional: get_extension(id) noexcept, and a
+// constant kFlags of GR_BACKEND_* bits (since 1.1).
 // Invariant: the way of a launch adds nothing: no allocation, no lock, no catch.
 #pragma once
 
@@ -67,6 +68,7 @@ class Backend : public Factory<Backend<T>, T, gr_backend_t> {
     table.kernel_destroy = [](void*, gr_kernel_t* kernel) noexcept { delete kernel_of(kernel); };
     table.launch = launch;
     if constexpr (requires(T & t) { t.get_extension(""); }) table.get_extension = get_extension;
+    if constexpr (requires { T::kFlags; }) table.flags = T::kFlags;
   }
 
  private:

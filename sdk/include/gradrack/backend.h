@@ -30,6 +30,16 @@ enum {
   GR_MEMORY_HANDLE = 2  ///< an object (cl_mem): `data` is what allocate gave, byte_offset the place
 };
 
+/// Bits of gr_backend.flags.
+enum {
+  /// Functions tagged [exec] may be called from several threads at once, on different streams that
+  /// may run the same kernels, and while one [plan] function is under way. Calls for one stream,
+  /// and for events recorded on it, still come one at a time. Each trainer of a process then has
+  /// streams of its own, and max_streams counts those of one. Without this bit the host lets one
+  /// trainer at a time use the device, and all use the same streams. Since 1.1.
+  GR_BACKEND_CONCURRENT = 1
+};
+
 typedef struct gr_device_info {
   uint32_t struct_size;
   int32_t device_type;  ///< DLDeviceType
@@ -105,7 +115,7 @@ typedef struct gr_kernel_info {
 
 typedef struct gr_backend {
   uint32_t struct_size;
-  uint32_t flags;
+  uint32_t flags;  ///< GR_BACKEND_* or-ed
   void* self;
   /// After every kernel, stream, event and allocation is gone. [main]
   void (*destroy)(void* self);
@@ -125,7 +135,9 @@ typedef struct gr_backend {
 
   // Streams and events. An error of asynchronous work is kept and comes back, once, from the next
   // stream_synchronize or event_synchronize that covers it; later work of that stream is skipped.
-  /// Makes an in-order queue, at most max_streams of them. [plan]
+  // An event recorded behind the error passes it on: later work of a stream that waits for the
+  // event is skipped too, and that stream gives the error back as well. (Since 1.1.)
+  /// Makes an in-order queue, at most max_streams of them (more: see GR_BACKEND_CONCURRENT). [plan]
   int32_t (*stream_create)(void* self, gr_stream_t** out, gr_error_t* err);
   /// Ends an idle stream. [plan]
   void (*stream_destroy)(void* self, gr_stream_t* stream);
@@ -157,7 +169,7 @@ typedef struct gr_backend {
   int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
                     DLTensor* const* outputs, const DLTensor* workspace, gr_stream_t* stream,
                     gr_error_t* err);
-  /// (optional) Extension "gr.capture/1", "gr.timing/1", ... or NULL. [any]
+  /// (optional) Extension "gr.capture/1" (capture.h), ... or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);
 } gr_backend_t;
 

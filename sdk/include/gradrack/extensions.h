@@ -26,7 +26,9 @@ typedef struct gr_cancel {
 
 /// Thread roles, the tags of every function of these headers:
 ///   [main] set-up and end; [plan] while plans are made; [exec] inside a step; [any] any of them,
-///   and threads of the plugin's own. One call at a time per instance within the first three.
+///   and threads of the plugin's own. One call at a time per instance within the first three, on
+///   whatever thread of the operating system; but for a backend with GR_BACKEND_CONCURRENT: [exec]
+///   comes once at a time per stream, on different streams at once, and beside one [plan] call.
 enum { GR_THREAD_MAIN = 1, GR_THREAD_PLAN = 2, GR_THREAD_EXEC = 4 };
 
 /// Which roles the calling thread plays now: for a plugin's own checks.

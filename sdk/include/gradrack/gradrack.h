@@ -4,6 +4,7 @@
 #define GRADRACK_GRADRACK_H_
 
 #include "gradrack/backend.h"
+#include "gradrack/capture.h"
 #include "gradrack/data.h"
 #include "gradrack/extensions.h"
 #include "gradrack/graph.h"

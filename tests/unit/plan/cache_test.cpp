@@ -64,6 +64,7 @@ TEST(PlanCache, EachPartOfTheKeyAloneIsAMissThatNamesIt) {
       {"fallback: warn != other", &PlanKeyParts::fallback},
       {"scheduler: sequential != other", &PlanKeyParts::scheduler},
       {"memory limit: 0 != other", &PlanKeyParts::memory_limit},
+      {"undo: false != other", &PlanKeyParts::undo},
       {"recompute: none != other", &PlanKeyParts::recompute},
   };
   for (const auto& [text, member] : parts) {

@@ -101,6 +101,7 @@ class Toy {
 class GroupingToy : public Toy {
  public:
   static constexpr const char* kName = "grouping_toy";
+  static constexpr uint32_t kFlags = GR_BACKEND_CONCURRENT;
   using Toy::Toy;
   void claim(const sdk::Nodes& nodes, std::span<gr_claim_t> claims) {
     for (uint32_t k = 0; k < nodes.size(); ++k) claims[k].group = 3;
@@ -267,6 +268,7 @@ TEST(SdkBackend, ClaimsAWholeRequestAndOffersExtensions) {
   ASSERT_EQ(toy->claim(toy.self(), &node.view, sizeof node.view, 1, &claim, sizeof claim, &err),
             GR_OK);
   EXPECT_EQ(claim.group, 3);
+  EXPECT_EQ(toy->flags, uint32_t{GR_BACKEND_CONCURRENT});
   ASSERT_NE(toy->get_extension, nullptr);
   EXPECT_NE(toy->get_extension(toy.self(), "com.acme.x/1"), nullptr);
   EXPECT_EQ(toy->get_extension(toy.self(), "gr.capture/1"), nullptr);

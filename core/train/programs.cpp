@@ -150,7 +150,8 @@ Status Programs::check_limit() const {
 
 int64_t Programs::planned_bytes() const {
   int64_t bytes = store_->planned_bytes();
-  bytes += arenas_ != nullptr ? arenas_->allocated_bytes() : ArenaBlocks::planned_bytes(all_plans());
+  bytes +=
+      arenas_ != nullptr ? arenas_->allocated_bytes() : ArenaBlocks::planned_bytes(all_plans());
   for (const Plan* plan : all_plans()) {
     const MemoryReport& m = plan->memory;
     bytes += m.constants + m.inputs + m.outputs;

@@ -59,7 +59,7 @@ class Recording {
   };
 
   /// Positions of a lane count on from replay to replay, so that they can be compared over time:
-  /// those of replay `turn` begin at turn * stride().
+  /// those of replay `turn` begin at turn * stride() + 1; 0 is before the first.
   struct Lane {
     std::vector<Item> items;
     std::vector<std::unique_ptr<DLTensor*[]>> pointers;
@@ -80,7 +80,7 @@ class Recording {
 
     int64_t stride() const { return static_cast<int64_t>(items.size()) + 1; }
     int64_t at(uint64_t of_turn, uint64_t position) const {
-      return static_cast<int64_t>(of_turn) * stride() + static_cast<int64_t>(position);
+      return static_cast<int64_t>(of_turn) * stride() + 1 + static_cast<int64_t>(position);
     }
   };
 

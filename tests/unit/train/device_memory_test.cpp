@@ -86,10 +86,11 @@ TEST_F(DeviceMemory, AnOperatorThatFallsBackIsCountedInCopies) {
   ASSERT_EQ(plan.summary[0].handed_on.count("gradrack.AdamW"), 1u);
   const size_t updates = plan.summary[0].handed_on.at("gradrack.AdamW").count;
   EXPECT_EQ(updates, split->programs().planner().parameters().size());
-  // Batch and scalars in, results out: as many ports as the plan has, where nothing falls back.
+  // Batch and scalars in, results out: as many ports as the plan has, where nothing falls back; and
+  // the number of the run, by which a failed step is undone.
   const Plan& alone = plan_of(*whole);
   EXPECT_LE(crossing(*whole), alone.inputs.size() + alone.scalars.size() + alone.outputs.size() +
-                                  2 * alone.objectives.size());
+                                  2 * alone.objectives.size() + 1);
   // Each update reads its parameter and two moments from the device, and writes them back.
   EXPECT_GE(crossing(*split), crossing(*whole) + 6 * updates);
 }

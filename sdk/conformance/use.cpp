@@ -147,11 +147,11 @@ Result<std::string> use_instance(Context&, const gr_backend_t& table, Use* use) 
   GR_TRY(call_plugin("stream_create", use, [&](gr_error_t* err) {
     return table.stream_create(table.self, &stream, err);
   }));
-  const Stream stream_owner(&table, stream);
+  const Stream stream_owner(device.get(), stream);
   gr_event_t* event = nullptr;
   GR_TRY(call_plugin("event_create", use,
                      [&](gr_error_t* err) { return table.event_create(table.self, &event, err); }));
-  const StreamEvent event_owner(&table, event);
+  const StreamEvent event_owner(device.get(), event);
   std::vector<unsigned char> there(256), back(256);
   for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<unsigned char>(k * 7);
   const DLDevice host = {kDLCPU, 0};

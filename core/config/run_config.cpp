@@ -101,6 +101,7 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
   config->checkpoint_interval = checkpoint.integer("interval");
   GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));
   config->metrics_file = metrics.text("file");
+  config->previews = metrics.integer("previews");
   GR_ASSIGN(const OptionValues memory, host_section(root, "memory"));
   const std::string limit = memory.text("limit");
   if (!limit.empty()) {

@@ -92,6 +92,7 @@ struct RunConfig {
   bool record = true;                   ///< backend.record
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
+  int64_t previews = 0;               ///< pictures an evaluation
   int64_t memory_limit_bytes = 0;     ///< 0: none
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };

@@ -94,7 +94,9 @@ std::vector<SectionSchema> make_schemas() {
                  false,
                  "",
                  {row("file", GR_OPTION_PATH, "metrics.jsonl", -kInf, kInf,
-                      "one JSON object a line; relative to run.output")}});
+                      "one JSON object a line; relative to run.output"),
+                  count("previews", "0", 0,
+                        "pictures of predictions that the data plugin draws at each evaluation")}});
   all.push_back(
       {"memory",
        "memory of the plan",

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/state/atomic_file.hpp"
+#include "core/state/png.hpp"
 
 namespace gradrack {
 namespace {
@@ -87,6 +88,13 @@ Status RunFolder::save_checkpoint(int64_t step, const std::vector<SafetensorsTen
   const std::string folder = checkpoint_path(step);
   GR_TRY(make_folder(folder));
   return write_safetensors(folder + "/" + kWeights, tensors, metadata);
+}
+
+Status RunFolder::save_preview(int64_t step, int64_t row, int64_t height, int64_t width,
+                               std::span<const uint8_t> rgb) const {
+  const std::string folder = path_ + "/previews";
+  GR_TRY(make_folder(folder));
+  return write_png(fmt::format("{}/step-{:06}-{}.png", folder, step, row), height, width, rgb);
 }
 
 Result<std::string> find_weights(const std::string& path) {

@@ -4,6 +4,7 @@
 //   metrics.jsonl                                one line a record (name from the run file)
 //   config.yaml                                  the configuration as resolved
 //   checkpoints/step-000100/weights.safetensors  every checkpoint interval
+//   previews/step-000100-0.png                   after an evaluation, where they are asked for
 //   weights.safetensors                          at the end
 // A folder that was used before may be used again: earlier metrics are moved aside to
 // metrics.1.jsonl, metrics.2.jsonl, ... and said as an event, the other files are replaced one by
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,9 @@ class RunFolder {
   /// The same under checkpoint_path(step).
   Status save_checkpoint(int64_t step, const std::vector<SafetensorsTensor>& tensors,
                          const TextMap& metadata) const;
+  /// previews/step-000100-0.png of `rgb` [height, width, 3].
+  Status save_preview(int64_t step, int64_t row, int64_t height, int64_t width,
+                      std::span<const uint8_t> rgb) const;
 
  private:
   RunFolder(std::string path, std::string metrics_file)

@@ -158,7 +158,8 @@ Status Trainer::evaluate_now() {
   eval_loss_ = evaluation.loss;
   if (!best_.has_value() || eval_loss_ < *best_) best_ = eval_loss_;
   report_evaluation(evaluation);
-  return {};
+  if (!previews_.wanted()) return {};
+  return previews_.write(*programs_, *folder_, step_);
 }
 
 Status Trainer::finish() {

@@ -9,6 +9,7 @@
 #include "core/state/progress.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/evaluate.hpp"
+#include "core/train/previews.hpp"
 
 namespace gradrack {
 
@@ -64,6 +65,7 @@ class Trainer {
   Session& session_;
   std::unique_ptr<Programs> programs_;
   std::optional<RunFolder> folder_;
+  Previews previews_;
   std::shared_ptr<MetricsFile> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step

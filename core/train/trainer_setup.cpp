@@ -19,6 +19,7 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   GR_TRY(programs_->plan_training());
   GR_TRY(programs_->plan_evaluations());
   GR_TRY(programs_->check_limit());
+  GR_ASSIGN(previews_, Previews::make(programs_->setup().data->instance, config.previews));
   // The folder comes before the memory: an unwritable one should cost nothing.
   GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
   GR_TRY(folder_->save_config(to_yaml(config.root)));

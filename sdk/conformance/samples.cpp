@@ -41,6 +41,10 @@ const std::vector<SampleData>& sample_data() {
                                           output("targets", GR_INT64, {kTokens}, kVocabulary)};
   static const gr_data_output_t images[] = {output("images", GR_FLOAT32, {1, 8, 8}, 0),
                                             output("labels", GR_INT64, {}, kClasses)};
+  static const gr_data_output_t figures[] = {output("images", GR_FLOAT32, {3, 64, 64}, 0),
+                                             output("targets.p3", GR_FLOAT32, {56, 8, 8}, 0),
+                                             output("targets.p4", GR_FLOAT32, {56, 4, 4}, 0),
+                                             output("targets.p5", GR_FLOAT32, {56, 2, 2}, 0)};
   static const gr_data_info_t text_info = [] {
     gr_data_info_t info = info_over(text, 2, "the kit's tokens");
     info.vocab = kVocabulary;
@@ -52,8 +56,15 @@ const std::vector<SampleData>& sample_data() {
     info.classes = kClasses;
     return info;
   }();
-  static const std::vector<SampleData> all = {
-      {"no data", nullptr}, {"tokens", &text_info}, {"images", &image_info}};
+  static const gr_data_info_t figure_info = [] {
+    gr_data_info_t info = info_over(figures, 4, "the kit's target maps");
+    info.classes = 1;
+    return info;
+  }();
+  static const std::vector<SampleData> all = {{"no data", nullptr},
+                                              {"tokens", &text_info},
+                                              {"images", &image_info},
+                                              {"images with target maps", &figure_info}};
   return all;
 }
 

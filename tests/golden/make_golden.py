@@ -17,7 +17,9 @@ import torch.nn.functional as F
 import golden_io
 import gpt_twin
 import make_op_golden
+import pose_twin
 from gpt_twin import IGNORE_INDEX, GptConfig, Params
+from pose_twin import PoseConfig
 
 SEED = 20240517
 BN_EPS = 1e-5
@@ -38,6 +40,14 @@ CNN_DEFINITION = (
     "batch mean and population variance, eps 1e-5; buffer.* after one training forward from mean "
     "0, var 1: running * 0.9 + batch * 0.1 with population variance (ONNX); loss = mean "
     "cross-entropy of logits and labels"
+)
+
+POSE_DEFINITION = (
+    "units conv no bias, batch norm (training, eps 1e-3), silu; backbone stem and down1..4 3x3 "
+    "stride 2 pad 1, block x + b(a(x)) with a 1x1 to half, b 3x3; heads at p3, p4, p5 of units 3x3 "
+    "0 and 1 and conv 1x1 out with bias; maps and losses as in plugins/models/pose/objectives.hpp; "
+    "loss.NAME = sum / count; grad.NAME.PARAM = d loss.NAME / d PARAM, absent where PARAM has no "
+    "part in it; buffer.* after one forward from mean 0, var 1: running * 0.97 + batch * 0.03"
 )
 
 
@@ -83,8 +93,14 @@ def settle_zeros(truth: Params) -> list[str]:
 
 def write(name: str, run: Run, params: Params, inputs: Params, metadata: dict[str, object]) -> None:
     """Writes NAME and NAME_f64 from one fp64 evaluation."""
-    truth = evaluate(run, params, inputs, torch.float64)
-    fp32 = evaluate(run, params, inputs, torch.float32)
+    write_truth(name, lambda dtype: evaluate(run, params, inputs, dtype), params, inputs, metadata)
+
+
+def write_truth(name: str, results: Callable[[torch.dtype], Params], params: Params, inputs: Params,
+                metadata: dict[str, object]) -> None:
+    """Writes NAME and NAME_f64 from what `results` gives in fp64."""
+    truth = results(torch.float64)
+    fp32 = results(torch.float32)
     zeros = settle_zeros(truth)
     compared = {k: v for k, v in truth.items() if k not in zeros}
     errors = {k: golden_io.max_rel_err(fp32[k], v) for k, v in compared.items()}
@@ -163,6 +179,55 @@ def write_cnn(name: str) -> None:
     write(name, run, params, inputs, {"definition": CNN_DEFINITION})
 
 
+def pose_targets(cfg: PoseConfig, batch: int, gen: torch.Generator) -> Params:
+    """Random maps in which about a third of the cells are responsible, and two thirds of those
+    have labelled joints."""
+    maps: Params = {}
+    for level, scale in enumerate(pose_twin.SCALES):
+        side = cfg.size // (8 << level)
+        value = torch.randn((batch, cfg.map_channels(), side, side), generator=gen) * 1.5
+        mask = (torch.rand((batch, 1, side, side), generator=gen) < 0.35).float()
+        mask[0, 0, 0, 0] = 1.0
+        labelled = mask * (torch.rand(mask.shape, generator=gen) < 0.67)
+        labelled[0, 0, 0, 0] = 1.0
+        flags = torch.randint(1, 3, (batch, cfg.joints, side, side), generator=gen).float()
+        value[:, :4] *= mask
+        value[:, 4:5] = mask
+        value[:, 5 : -cfg.joints] *= labelled
+        value[:, -cfg.joints :] = flags * labelled
+        maps[f"targets.{scale}"] = value
+    return maps
+
+
+def write_pose(name: str) -> None:
+    """Three objectives over one batch, with the gradients of each."""
+    cfg = PoseConfig(size=64, channels=(4, 4, 6, 6, 8), stems=(5, 3, 4), joints=3)
+    gen = torch.Generator().manual_seed(SEED)
+    params = random_params(pose_twin.param_shapes(cfg), gen)
+    inputs = {"images": torch.rand((3, 3, cfg.size, cfg.size), generator=gen)}
+    inputs |= pose_targets(cfg, 3, gen)
+
+    def evaluate_pose(dtype: torch.dtype) -> Params:
+        leaves = {k: v.to(dtype).clone().requires_grad_() for k, v in params.items()}
+        cast = {k: v.to(dtype) for k, v in inputs.items()}
+        running: Params = {}
+        out = pose_twin.forward(leaves, cast["images"], pose_twin.onnx_norm(running))
+        result = {f"output.{k}": v.detach() for k, v in out.items()}
+        result |= {f"buffer.{k}": v for k, v in running.items()}
+        for objective, loss in pose_twin.losses(cfg, out, cast).items():
+            result[f"loss.{objective}"] = loss.detach()
+            found = torch.autograd.grad(loss, list(leaves.values()), retain_graph=True,
+                                        allow_unused=True)
+            for parameter, gradient in zip(leaves, found):
+                if gradient is not None:
+                    result[f"grad.{objective}.{parameter}"] = gradient
+        return result
+
+    config = {"channels": cfg.channels, "stems": cfg.stems, "joints": cfg.joints}
+    metadata = {"config": config, "size": cfg.size, "definition": POSE_DEFINITION}
+    write_truth(name, evaluate_pose, params, {f"input.{k}": v for k, v in inputs.items()}, metadata)
+
+
 def main() -> None:
     torch.set_num_threads(1)  # one order of summation, so that files do not depend on the machine
     small = GptConfig(vocab=37, block=16, layers=2, heads=4, kv_heads=2, dim=32)
@@ -182,6 +247,7 @@ def main() -> None:
     write_gpt("gpt_rms_rope_swiglu_gqa_tied", small, ignored=[])
     write_gpt("gpt_layer_learned_gelu", layer, ignored=[(0, 0), (1, 7), (2, 14), (2, 15)])
     write_cnn("cnn")
+    write_pose("pose")
     make_op_golden.main()
 
 

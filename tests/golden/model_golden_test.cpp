@@ -90,6 +90,23 @@ class ModelGolden : public ::testing::TestWithParam<Run> {
     expect_golden(testing::run_model(c, golden), golden, fp64() ? 1e-9 : 1e-5);
   }
 
+  /// Each objective alone, over the same weights and batch.
+  void check_pose(const gr_data_info_t& data, const SafetensorsFile& golden) const {
+    const auto config = nlohmann::json::parse(golden.metadata().find("config")->second);
+    OptionTexts options;
+    for (const auto& [key, value] : config.items()) options[key] = value.dump();
+    Tensors got;
+    for (const char* objective : {"box", "class", "point"}) {
+      ModelCase c = {"pose", options, data, GetParam().precision, GetParam().backend};
+      c.objective = objective;
+      got.merge(testing::run_model(c, golden));
+    }
+    for (const auto& [name, numbers] : got) {  // absent there, absent here
+      EXPECT_NE(golden.find(name), nullptr) << name;
+    }
+    expect_golden(got, golden, fp64() ? 1e-9 : 1e-5);
+  }
+
   void check_gpt(const std::string& name) const {
     const SafetensorsFile golden = open(name);
     auto config = nlohmann::json::parse(golden.metadata().find("config")->second);
@@ -112,14 +129,32 @@ TEST_P(ModelGolden, GptRmsRopeSwigluGqaTied) { check_gpt("gpt_rms_rope_swiglu_gq
 
 TEST_P(ModelGolden, GptLayerLearnedGelu) { check_gpt("gpt_layer_learned_gelu"); }
 
+/// Output `name` [batch, channels, side, side].
+gr_data_output_t planes(const char* name, int64_t channels, int64_t side) {
+  gr_data_output_t output = {};
+  output.name = name;
+  output.dtype = GR_FLOAT32;
+  output.rank = 4;
+  output.dims[0] = {0, "batch"};
+  output.dims[1] = {channels, nullptr};
+  output.dims[2] = output.dims[3] = {side, nullptr};
+  return output;
+}
+
+TEST_P(ModelGolden, PoseWithThreeObjectives) {
+  const gr_data_output_t outputs[] = {planes("images", 3, 64), planes("targets.p3", 14, 8),
+                                      planes("targets.p4", 14, 4), planes("targets.p5", 14, 2)};
+  gr_data_info_t data = {};
+  data.struct_size = sizeof data;
+  data.output_count = 4;
+  data.outputs = outputs;
+  data.output_stride = sizeof outputs[0];
+  data.classes = 1;
+  check_pose(data, open("pose"));
+}
+
 TEST_P(ModelGolden, CnnWithBatchNorm) {
-  gr_data_output_t images = {};
-  images.name = "images";
-  images.dtype = GR_FLOAT32;
-  images.rank = 4;
-  images.dims[0] = {0, "batch"};
-  images.dims[1] = {1, nullptr};
-  images.dims[2] = images.dims[3] = {8, nullptr};
+  const gr_data_output_t images = planes("images", 1, 8);
   gr_data_info_t data = {};
   data.struct_size = sizeof data;
   data.output_count = 1;

@@ -55,7 +55,11 @@ std::vector<std::string> names_of(const Graph& graph, Source source) {
   return names;
 }
 
-/// The model's training graph with an output "grad.NAME" for every parameter.
+std::string gradient_prefix(const ModelCase& c) {
+  return c.objective.empty() ? "grad." : "grad." + c.objective + ".";
+}
+
+/// The model's training graph with an output "grad.NAME" for every parameter's gradient.
 Result<Graph> build_graph(const ModelCase& c) {
   Graph graph;
   BuilderApi api(graph);
@@ -67,13 +71,19 @@ Result<Graph> build_graph(const ModelCase& c) {
   gr_error_t err = {};
   GR_TRY(status_from(model->build(model.self(), &builder, &context, &err), err));
 
+  if (!c.objective.empty()) {
+    graph.keep_objectives([&](const Objective& each) { return each.name == c.objective; });
+  }
   const std::vector<std::string> names = names_of(graph, Source::kParameter);
   std::vector<ValueId> parameters;
   for (const std::string& name : names) parameters.push_back(graph.find_source(name));
   GR_ASSIGN(const Gradients gradients, differentiate(graph, parameters));
   for (size_t k = 0; k < names.size(); ++k) {
-    if (gradients.of[k] == GR_NO_VALUE) return internal_error(names[k] + " has no gradient");
-    GR_TRY(graph.add_output("grad." + names[k], gradients.of[k]));
+    if (gradients.of[k] == GR_NO_VALUE) {
+      if (!c.objective.empty()) continue;
+      return internal_error(names[k] + " has no gradient");
+    }
+    GR_TRY(graph.add_output(gradient_prefix(c) + names[k], gradients.of[k]));
   }
   const Instance<gr_precision_t> precision(
       load_factory("gradrack_precision_full", "precision", c.precision.c_str()), {});
@@ -102,12 +112,13 @@ Status fill_inputs(const SafetensorsFile& golden, Executor* executor) {
   return {};
 }
 
-Status collect(Executor* executor, const Store& store, Tensors* out) {
-  GR_ASSIGN(const TensorHandle sum, executor->objective_sum("loss"));
-  GR_ASSIGN(const TensorHandle count, executor->objective_count("loss"));
+Status collect(const ModelCase& c, Executor* executor, const Store& store, Tensors* out) {
+  const std::string objective = c.objective.empty() ? "loss" : c.objective;
+  GR_ASSIGN(const TensorHandle sum, executor->objective_sum(objective));
+  GR_ASSIGN(const TensorHandle count, executor->objective_count(objective));
   GR_ASSIGN(const double loss_sum, executor->read_scalar(sum));
   GR_ASSIGN(const double targets, executor->read_scalar(count));
-  (*out)["output.loss"] = {loss_sum / targets};
+  (*out)[c.objective.empty() ? "output.loss" : "loss." + objective] = {loss_sum / targets};
   for (const PlanPort& port : executor->plan().outputs) {
     GR_ASSIGN(const TensorHandle handle, executor->output(port.name));
     const DLTensor& tensor = *executor->tensor(handle);
@@ -149,7 +160,7 @@ Result<Tensors> run(const ModelCase& c, const SafetensorsFile& golden) {
   GR_TRY(fill_inputs(golden, executor.get()));
   GR_TRY(executor->run());
   Tensors out;
-  GR_TRY(collect(executor.get(), store, &out));
+  GR_TRY(collect(c, executor.get(), store, &out));
   return out;
 }
 

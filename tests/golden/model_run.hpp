@@ -23,10 +23,13 @@ struct ModelCase {
   std::string precision;                      ///< "fp32" or "fp64"
   std::string backend;                        ///< library and factory name
   const gr_scheduler_t* scheduler = nullptr;  ///< null: program order
+  std::string objective = {};  ///< of a model with several: the one that is differentiated
 };
 
-/// Tensors by the golden's names: output.logits, output.loss, grad.NAME, buffer.NAME. Losses and
-/// gradients are means over the targets. Failures fail the test and leave results out.
+/// Tensors by the golden's names: output.logits, output.loss, grad.NAME, buffer.NAME; for one of
+/// several objectives loss.OBJECTIVE and grad.OBJECTIVE.NAME, without the gradients that are
+/// absent. Losses and gradients are means over the targets. Failures fail the test and leave
+/// results out.
 using Tensors = std::map<std::string, std::vector<double>>;
 Tensors run_model(const ModelCase& model_case, const SafetensorsFile& golden);
 

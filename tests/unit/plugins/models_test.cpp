@@ -3,18 +3,13 @@
 //
 // The numbers that the graphs give are checked against PyTorch elsewhere; here it is names, shapes,
 // order, stages and messages.
-#include <algorithm>
-
-#include "core/autodiff/autodiff.hpp"
-#include "core/graph/builder_api.hpp"
-#include "core/graph/graph.hpp"
-#include "tests/unit/plugins/loaded_plugin.hpp"
+#include "tests/unit/plugins/built_model.hpp"
 
 namespace gradrack {
 namespace {
 
-using testing::Instance;
-using testing::load_factory;
+using testing::Built;
+using testing::expect_all_gradients;
 using testing::OptionTexts;
 
 gr_data_info_t text_info(int64_t vocab, int64_t block) {
@@ -23,66 +18,6 @@ gr_data_info_t text_info(int64_t vocab, int64_t block) {
   info.vocab = vocab;
   info.block = block;
   return info;
-}
-
-/// One build of a model.
-struct Built {
-  Built(const char* name, const OptionTexts& texts, const gr_data_info_t* data, bool training)
-      : api(graph),
-        plugin(load_factory(std::string("gradrack_model_") + name, "model", name), texts) {
-    status = plugin.status();
-    if (status != GR_OK) {
-      message = plugin.field() + ": " + plugin.message();
-      return;
-    }
-    const gr_builder_t builder = api.builder();
-    const gr_model_context_t context = {sizeof context, training ? 1 : 0, data};
-    gr_error_t err = {};
-    status = plugin->build(plugin.self(), &builder, &context, &err);
-    message = std::string(err.field) + ": " + err.message;
-  }
-
-  std::vector<std::string> names(Source source) const {
-    std::vector<std::string> out;
-    for (const Value& value : graph.values()) {
-      if (value.source == source) out.push_back(value.name);
-    }
-    return out;
-  }
-  size_t count(const std::string& op) const {
-    return static_cast<size_t>(
-        std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                      [&](const Node& node) { return node.op->full_name() == op; }));
-  }
-  Value source(const std::string& name) const {
-    const ValueId id = graph.find_source(name);
-    EXPECT_NE(id, GR_NO_VALUE) << name;
-    return id == GR_NO_VALUE ? Value{} : graph.value(id);
-  }
-  std::string shape(const std::string& name) const { return to_text(source(name).type); }
-
-  Graph graph;
-  BuilderApi api;
-  Instance<gr_model_t> plugin;
-  int32_t status = GR_INTERNAL;
-  std::string message;
-};
-
-/// Differentiates the model's training graph; every parameter must get a gradient of its shape.
-void expect_all_gradients(Built& model) {
-  ASSERT_EQ(model.status, GR_OK) << model.message;
-  std::vector<ValueId> parameters;
-  for (const std::string& name : model.names(Source::kParameter)) {
-    parameters.push_back(model.graph.find_source(name));
-  }
-  const auto gradients = differentiate(model.graph, parameters);
-  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
-  for (size_t k = 0; k < parameters.size(); ++k) {
-    const Value& parameter =
-        model.graph.value(model.graph.find_source(model.names(Source::kParameter)[k]));
-    ASSERT_NE(gradients->of[k], GR_NO_VALUE) << parameter.name;
-    EXPECT_EQ(model.graph.value(gradients->of[k]).type, parameter.type) << parameter.name;
-  }
 }
 
 Built gpt(const OptionTexts& texts, bool training = true) {

@@ -63,15 +63,17 @@ Result<Previews> Previews::make(const Instance<gr_data_t>& data, int64_t count) 
   return previews;
 }
 
-Status Previews::write(Programs& programs, Feed& feed, int64_t batch, const RunFolder& folder,
-                       int64_t step) {
+Status Previews::write(Programs& programs, const RunFolder& folder, int64_t step) {
   const ThreadRole role(GR_THREAD_EXEC);
-  GR_ASSIGN(const int64_t rows, feed.rows(GR_SPLIT_VALIDATION, 0, batch));
+  Feed& feed = programs.feed();
+  const int64_t size = programs.run().batch_size;
+  GR_ASSIGN(const int64_t rows, feed.rows(GR_SPLIT_VALIDATION, 0, size));
   if (rows == 0) return {};
-  Program& program = programs.evaluation(rows);
-  GR_TRY(feed.fill(GR_SPLIT_VALIDATION, 0, batch, rows, program.inputs));
-  GR_TRY(program.executor->run());
-  GR_ASSIGN(const Shown shown, collect(program, feed));
+  GR_ASSIGN(const BatchDescription batch, feed.describe(GR_SPLIT_VALIDATION, 0, size));
+  GR_ASSIGN(Program* const program, programs.evaluation(rows, batch.sizes));
+  GR_TRY(feed.fill(GR_SPLIT_VALIDATION, 0, size, rows, program->inputs, batch.sizes));
+  GR_TRY(program->executor->run());
+  GR_ASSIGN(const Shown shown, collect(*program, feed));
   int64_t dims[] = {height_, width_, 3}, strides[] = {width_ * 3, 3, 1};
   DLTensor image = {pixels_.data(), {kDLCPU, 0}, 3, gr_dl_dtype(GR_UINT8), dims, strides, 0};
   gr_preview_request_t request = {};

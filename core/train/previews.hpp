@@ -17,10 +17,9 @@ class Previews {
   /// `count` pictures an evaluation; 0: none. GR_UNSUPPORTED: the data plugin draws none.
   static Result<Previews> make(const Instance<gr_data_t>& data, int64_t count);
 
-  /// Evaluates batch 0 of `batch` rows and writes its pictures. GR_IO, and what the plugin answers.
-  /// [exec]
-  Status write(Programs& programs, Feed& feed, int64_t batch, const RunFolder& folder,
-               int64_t step);
+  /// Evaluates the first validation batch and writes its pictures. GR_IO, and what the plugin
+  /// answers. [exec]
+  Status write(Programs& programs, const RunFolder& folder, int64_t step);
   bool wanted() const { return count_ > 0; }
 
  private:

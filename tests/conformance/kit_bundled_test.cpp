@@ -43,6 +43,10 @@ std::string text_file() {
 // Options that a plugin cannot do without.
 std::vector<std::string> options_of(const std::string& library) {
   if (library == "gradrack_data_text.so") return {"--set", "file=" + text_file()};
+  if (library == "gradrack_model_pose.so") {  // the reference backend is in no hurry
+    return {"--set", "channels=[4, 4, 6, 6, 8]", "--set", "stems=[5, 4, 6]"};
+  }
+  if (library == "gradrack_data_figures.so") return {"--set", "size=32"};
   if (library != "gradrack_data_arrays.so") return {};
   std::string images(200 * 16, '\0'), labels;
   for (size_t k = 0; k < images.size(); ++k) images[k] = static_cast<char>(k * 37 % 256);

@@ -138,7 +138,7 @@ TEST(SdkWrapper, RefusesAHostOfAnotherMajor) {
   gr_error_t err = {};
   EXPECT_EQ((sdk::enter<sdk::LrSchedule<Throwing>>(&host, &out, &err, "x", "1", nullptr)),
             GR_VERSION);
-  EXPECT_NE(std::strstr(err.message, "2.0..0"), nullptr) << err.message;
+  EXPECT_NE(std::strstr(err.message, "2.0.."), nullptr) << err.message;
 }
 
 }  // namespace

@@ -10,12 +10,6 @@ namespace gradrack {
 
 namespace {
 
-std::vector<std::string> objective_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Objective& objective : graph.objectives()) names.push_back(objective.name);
-  return names;
-}
-
 Status check_terms(const Graph& graph, const std::vector<ObjectiveTerm>& terms) {
   const std::vector<std::string> names = objective_names(graph);
   for (const ObjectiveTerm& term : terms) {
@@ -60,6 +54,12 @@ Seed joint_seed(const std::vector<ObjectiveTerm>& terms) {
 }
 
 }  // namespace
+
+std::vector<std::string> objective_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Objective& objective : graph.objectives()) names.push_back(objective.name);
+  return names;
+}
 
 std::string weight_scalar_name(const std::string& objective) {
   return "objective." + objective + ".weight";

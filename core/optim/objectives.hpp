@@ -50,6 +50,9 @@ std::string weight_scalar_name(const std::string& objective);
 /// The scalar float64 source of that name, made if new.
 Result<ValueId> scalar_source(Graph& graph, const std::string& name);
 
+/// Names of a graph's objectives, in declared order.
+std::vector<std::string> objective_names(const Graph& graph);
+
 /// Every objective of `graph`, active, with a weight of 1.
 std::vector<ObjectiveTerm> all_objectives(const Graph& graph);
 

@@ -155,6 +155,14 @@ Result<PlanKey> Planner::evaluation_key(int64_t rows, const BatchSizes& sizes) {
 Result<Graph*> Planner::evaluation_model() {
   if (evaluation_ == nullptr) {
     GR_ASSIGN(Graph graph, build_model(setup_.model->instance, false, &feed_.info()));
+    if (objective_names(graph) != rules_.objectives()) {
+      return invalid_argument(
+                 fmt::format("model '{}' declares the objectives {} for training and {} for "
+                             "evaluation: wanted the same, in one order",
+                             setup_.model->instance.name(), join(rules_.objectives()),
+                             join(objective_names(graph))))
+          .in_area(Area::kPlugin);
+    }
     evaluation_hash_ = hash_of(graph).text();
     evaluation_ = std::make_unique<Graph>(std::move(graph));
   }

@@ -64,7 +64,7 @@ Result<RunRules> RunRules::make(const RunSection& run, const Graph& model,
 }
 
 Status RunRules::read_objectives(const RunSection& run, const Graph& model) {
-  for (const Objective& objective : model.objectives()) objectives_.push_back(objective.name);
+  objectives_ = objective_names(model);
   if (objectives_.size() > kMostObjectives) {
     return invalid_argument(fmt::format("the model declares {} objectives, the most are {}",
                                         objectives_.size(), kMostObjectives));

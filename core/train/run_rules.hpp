@@ -12,6 +12,7 @@
 #include "core/config/run_config.hpp"
 #include "core/graph/graph.hpp"
 #include "core/optim/groups.hpp"
+#include "core/optim/objectives.hpp"
 
 namespace gradrack {
 

@@ -32,7 +32,7 @@ Outcome builds(Context& context, bool training) {
 Outcome builds_training(Context& context) { return builds(context, true); }
 Outcome builds_evaluation(Context& context) { return builds(context, false); }
 
-// "parameter w float32[4, 3]", one per parameter and buffer, in declared order.
+// "parameter w float32[4, 3]", one per parameter, buffer and objective, in declared order.
 std::vector<std::string> stored(const Graph& graph) {
   std::vector<std::string> lines;
   for (const Value& value : graph.values()) {
@@ -41,6 +41,7 @@ std::vector<std::string> stored(const Graph& graph) {
                                 value.source == Source::kParameter ? "parameter" : "buffer",
                                 value.name, to_text(value.type), value.role));
   }
+  for (const Objective& each : graph.objectives()) lines.push_back("objective " + each.name);
   return lines;
 }
 

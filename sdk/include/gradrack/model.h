@@ -2,7 +2,7 @@
 // The model kind: builds the forward graph, its objectives and outputs. It runs nothing.
 //
 // The host calls `build` for each mode it needs (training, evaluation) with the same options.
-// Invariant: both graphs declare the same parameters and buffers, in the same order.
+// Invariant: both graphs declare the same parameters, buffers and objectives, in the same order.
 #ifndef GRADRACK_MODEL_H_
 #define GRADRACK_MODEL_H_
 

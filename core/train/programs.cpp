@@ -17,6 +17,18 @@ std::optional<TensorHandle> optional_handle(const Result<TensorHandle>& handle) 
   return handle.ok() ? std::optional<TensorHandle>(*handle) : std::nullopt;
 }
 
+// Batches of ever other lengths must not pile up executors: the oldest of those that came late
+// goes. (The cache bounds their plans.)
+template <typename Key, typename Map>
+void add_late(const Key& key, std::vector<Key>* late, Map* programs) {
+  constexpr size_t kMostLate = 32;
+  if (late->size() >= kMostLate) {
+    programs->erase(late->front());
+    late->erase(late->begin());
+  }
+  late->push_back(key);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Programs>> Programs::make(Session& session,
@@ -108,18 +120,8 @@ Result<Program*> Programs::step(const StepVariant& variant) {
   if (made && !afresh_) return known->second.program.get();
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   GR_ASSIGN(Planned planned, planner_->plan(variant, afresh_));
-  if (known == steps_.end()) forget_oldest(variant);
+  if (known == steps_.end()) add_late(variant, &late_steps_, &steps_);
   return late(std::move(planned), &steps_[variant]);
-}
-
-// Batches of ever other lengths must not pile up executors; the cache bounds their plans.
-void Programs::forget_oldest(const StepVariant& newest) {
-  constexpr size_t kMostLate = 32;
-  if (late_.size() >= kMostLate) {
-    steps_.erase(late_.front());
-    late_.erase(late_.begin());
-  }
-  late_.push_back(newest);
 }
 
 Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
@@ -129,6 +131,7 @@ Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
   if (made && !afresh_) return known->second.program.get();
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   GR_ASSIGN(Planned planned, planner_->plan_evaluation(rows, sizes, afresh_));
+  if (known == evaluations_.end()) add_late(which, &late_evaluations_, &evaluations_);
   return late(std::move(planned), &evaluations_[which]);
 }
 

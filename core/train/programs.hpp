@@ -102,7 +102,6 @@ class Programs {
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);
   Result<Program*> late(Planned planned, Entry* entry);
-  void forget_oldest(const StepVariant& newest);
   uint64_t seed() const { return static_cast<uint64_t>(session_.config.run.seed); }
 
   Session& session_;
@@ -114,7 +113,8 @@ class Programs {
   std::shared_ptr<const ArenaBlocks> arenas_;  // once allocated
   std::map<StepVariant, Entry> steps_;
   std::map<Evaluated, Entry> evaluations_;
-  std::vector<StepVariant> late_;  // of steps_: made after allocate(), the oldest first
+  std::vector<StepVariant> late_steps_;      // made after allocate(), the oldest first
+  std::vector<Evaluated> late_evaluations_;  // likewise
   bool afresh_ = false;
 };
 

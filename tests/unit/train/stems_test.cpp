@@ -230,6 +230,16 @@ TEST_F(Stems, LengthsThatWereNotSeenAreNotBuilt) {
   EXPECT_EQ(plans.statistics().rebinds, 4);  // lengths 3 and 5, with points and without
 }
 
+TEST_F(Stems, ManyLengthsDoNotPileUp) {
+  std::string lengths = "data.lengths=[90";
+  for (int length = 2; length < 90; ++length) lengths += ", " + std::to_string(length);
+  const auto made = stems_trainer({lengths + "]"});
+  ASSERT_NE(made, nullptr);
+  steps(*made, 95);
+  EXPECT_LE(made->programs().plans().size(), 2u + 32u);
+  EXPECT_GT(made->programs().plans().size(), 30u);
+}
+
 TEST_F(Stems, AnnouncedBytesAreAllocatedBytes) {
   const auto made = stems_trainer({"data.point_every=2", "run.accumulate_steps=3"});
   ASSERT_NE(made, nullptr);

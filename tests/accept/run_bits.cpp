@@ -48,7 +48,8 @@ Status hash_store(const Store& store, nlohmann::json* out) {
     if (kind == nullptr) continue;
     bytes.resize(static_cast<size_t>(tensor.bytes));
     GR_TRY(store.read(tensor.name, bytes));
-    const std::string part = std::string(kind) + " " + tensor.name.substr(0, tensor.name.rfind('.'));
+    const std::string owner = tensor.name.substr(0, tensor.name.rfind('.'));
+    const std::string part = fmt::format("{} {}", kind, owner);
     for (const std::string& key : {std::string(kind), part}) {
       hashes[key].add(tensor.name).add_bytes(bytes.data(), bytes.size());
     }

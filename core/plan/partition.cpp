@@ -15,9 +15,8 @@ Direction direction_of(int32_t kind) {
 }
 
 std::string Part::name() const {
-  if (joint()) return "joint";
   static const char* const kDirections[] = {"forward", "backward", "update"};
-  return (stage.empty() ? "no stage" : stage) + " " + kDirections[static_cast<int>(direction)];
+  return (joint() ? "joint" : stage) + " " + kDirections[static_cast<int>(direction)];
 }
 
 namespace {

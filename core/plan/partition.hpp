@@ -27,9 +27,9 @@ struct Part {
   std::vector<size_t> nodes;       // live ones, ascending
   std::vector<ValueId> externals;  // values they read and do not make, in order of first reading
   std::vector<ValueId> shown;      // their results that something reads, in the part or outside
-  /// Totals, norm and clipping: what the stages of one plan come together in.
-  bool joint() const { return stage.empty() && direction == Direction::kUpdate; }
-  /// "heads.p3.box backward"; "joint".
+  /// What the stages of one plan come together in (totals, norm, clipping) or have in common.
+  bool joint() const { return stage.empty(); }
+  /// "heads.p3.box backward"; "joint update".
   std::string name() const;
 };
 

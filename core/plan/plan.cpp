@@ -52,7 +52,7 @@ Status add_kernels(const PlanClass& plan_class, const BoundGraph& bound, bool lo
     plan.segments.push_back(std::move(segment));
     made |= lowered_now && outline.lowered_anew;
     if (outline.joint) {
-      plan.segment_report.joint_built = made;
+      plan.segment_report.joint_built |= made;
       continue;
     }
     ++plan.segment_report.count;
@@ -141,8 +141,9 @@ std::string SegmentReport::text() const {
     names += (k > 0 ? ", " : "") + built[k];
   }
   if (built.size() > kNamed) names += fmt::format(" and {} more", built.size() - kNamed);
-  return fmt::format("segments {}: {} reused, {} built{}", count, count - built.size(),
-                     built.size(), names.empty() ? "" : " (" + names + ")");
+  return fmt::format("segments {}: {} reused, {} built{}{}", count, count - built.size(),
+                     built.size(), names.empty() ? "" : " (" + names + ")",
+                     joint_built ? "; joint built" : "");
 }
 
 std::string traffic_text(const Plan& plan) {

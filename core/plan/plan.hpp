@@ -116,8 +116,8 @@ struct Traffic {
 struct SegmentReport {
   size_t count = 0;                     // stages and directions with kernels; the joint not counted
   std::vector<std::string> built = {};  // those that backends were asked about
-  bool joint_built = false;
-  /// "segments 39: 38 reused, 1 built (heads.p3.box backward)".
+  bool joint_built = false;             // something of no stage was
+  /// "segments 39: 38 reused, 1 built (heads.p3.box backward); joint built".
   std::string text() const;
 };
 

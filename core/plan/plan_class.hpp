@@ -27,7 +27,7 @@ struct TaskOutline {
 /// One stage and direction of the lowered graph.
 struct SegmentOutline {
   std::string name;
-  bool joint = false;           // the plan's own: totals, norm, clipping
+  bool joint = false;           // of no stage: totals, norm, clipping, what stages share
   bool lowered_anew = false;    // backends were asked for claims
   std::vector<size_t> tasks;    // indices into PlanClass::tasks, ascending
   std::vector<ValueId> values;  // that they touch, in order of first use

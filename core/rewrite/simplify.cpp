@@ -107,6 +107,7 @@ class Merger {
     const auto [at, is_new] = nodes_.emplace(key, std::vector<ValueId>());
     if (!is_new) {
       for (size_t k = 0; k < node.outputs.size(); ++k) replay.map(node.outputs[k], at->second[k]);
+      share(replay.to(), at->second[0]);
       ++report_->merged;
       return true;
     }
@@ -116,6 +117,13 @@ class Merger {
   }
 
  private:
+  // What several stages compute belongs to none of them: a stage's own nodes must not depend on
+  // which other stages there are.
+  static void share(Graph& graph, ValueId result) {
+    Node& kept = graph.node(static_cast<size_t>(graph.value(result).node));
+    if (kept.stage != graph.stage()) kept.stage = -1;
+  }
+
   // Equal constants become one value, so that the nodes that read them can be equal too.
   void merge_constants(const Node& node, Replay& replay) {
     for (const ValueId id : node.inputs) {

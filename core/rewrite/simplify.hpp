@@ -3,8 +3,9 @@
 //
 // Runs on the whole step graph before planning. Invariant: never changes a result's bits: it merges
 // only nodes that are equal in operator, inputs and attributes, and keeps the order of what is
-// left. Random nodes differ in their stream attribute, so they are never merged. Integer contents
-// that are known (shapes) become constants later, when a plan binds the symbols.
+// left. What nodes of several stages are merged into is of no stage. Random nodes differ in their
+// stream attribute, so they are never merged. Integer contents that are known (shapes) become
+// constants later, when a plan binds the symbols.
 #pragma once
 
 #include "core/graph/graph.hpp"

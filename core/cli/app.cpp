@@ -18,6 +18,7 @@
 #include "core/cli/list_commands.hpp"
 #include "core/cli/new_plugin.hpp"
 #include "core/cli/plugin_files.hpp"
+#include "core/cli/simulate_command.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
 #include "sdk/checked/thread_role.hpp"
@@ -40,6 +41,7 @@ struct Arguments {
   std::string manifest_output;
   std::string lock_file;
   bool markdown = false;
+  SimulateRequest simulate;
   std::function<Status()> command;  ///< of the sub-command given
 };
 
@@ -234,6 +236,35 @@ void add_list_commands(CLI::App& app, Arguments& arguments) {
   ops->add_flag("--markdown", arguments.markdown, "the text of docs/operators.md");
 }
 
+void add_simulate_command(CLI::App& app, Arguments& arguments) {
+  SimulateRequest& request = arguments.simulate;
+  CLI::App* sub = add_command(
+      app, arguments, "simulate", "run a scheduler on a task table and say what it comes to",
+      [&arguments] {
+        return with_registry(arguments, [&arguments](PluginRegistry& registry, EventSink&) {
+          return run_simulate(registry, arguments.simulate);
+        });
+      });
+  sub->add_option("table", request.table, ".json, .csv: tasks; .yaml: a recipe for them")
+      ->required();
+  sub->add_option("--scheduler", request.scheduler, "a scheduler plugin");
+  sub->add_option("--order", request.order, "an order that the host brings along: below");
+  sub->add_option("--set", request.sets, "KEY=VALUE, an option of either; repeatable")
+      ->allow_extra_args(false);
+  sub->add_option("--recipe", request.recipe_sets,
+                  "KEY=VALUE over the recipe, as pipeline.stages=4; repeatable")
+      ->allow_extra_args(false);
+  sub->add_option("--streams", request.streams, "of every device; default: the table's")
+      ->check(CLI::Range(int64_t{1}, int64_t{64}));
+  sub->add_option("--memory-limit", request.memory_limit,
+                  "of every device, as 512MiB; default: the table's");
+  sub->add_option("--svg", request.svg, "write the timeline as a picture");
+  sub->add_option("--trace", request.trace, "write it for chrome://tracing or Perfetto");
+  sub->add_option("--write-table", request.write_table, "write the table as JSON, every task");
+  sub->add_flag("--json", request.json, "the figures as one JSON object");
+  sub->footer([] { return "Orders:\n" + order_table(); });
+}
+
 void define_app(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "gradrack " + host_version());
   app.require_subcommand(1);
@@ -250,6 +281,7 @@ void define_app(CLI::App& app, Arguments& arguments) {
       "4 data or file, 5 training stopped (non-finite loss), 130/143 signal.");
   add_run_commands(app, arguments);
   add_list_commands(app, arguments);
+  add_simulate_command(app, arguments);
 }
 
 // CLI11 says "a subcommand is required" of a misspelt one: name it and its neighbour instead.

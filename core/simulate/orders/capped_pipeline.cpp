@@ -26,8 +26,7 @@ constexpr uint32_t kSeed = 1;  // of the changes
 
 class CappedSearch {
  public:
-  explicit CappedSearch(const PipelineCosts& costs)
-      : costs_(costs), waves_(costs), draw_(kSeed) {
+  explicit CappedSearch(const PipelineCosts& costs) : costs_(costs), waves_(costs), draw_(kSeed) {
     microbatches_ = std::min(costs.microbatches, kShortStep * count());
     for (const PipelineCosts::Stage& stage : costs.stages) {
       forward_ += static_cast<double>(stage.time[kF]) / count();
@@ -104,7 +103,7 @@ class CappedSearch {
   int64_t first_wait() const {
     const PipelineCosts::Stage& stage = costs_.stages[0];
     const int64_t filled = std::min<int64_t>(stage.room(), costs_.microbatches) * stage.time[kF];
-    return std::max<int64_t>({round_trip_ - filled, stage.time[kF], 1});
+    return std::max<int64_t>({round_trip_ - stage.time[kB] - filled, stage.time[kF], 1});
   }
 
   void try_shapes() {

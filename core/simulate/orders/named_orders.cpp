@@ -21,7 +21,8 @@ Result<OrderAnswer> program_order_of(const SimTable& table, const OptionValues&)
 
 const std::vector<NamedOrder>& named_orders() {
   static const OptionTable k_options = {
-      GR_OPT_INT("k", "-1", -1, 1 << 20, "layers whose dW come last; -1: the best of all k")};
+      GR_OPT_INT("k", "-1", -1, 1 << 20, "layers whose dW come late; -1: the best of all k"),
+      GR_OPT_BOOL("hold_last", "false", "with k = -1: try to send the last layers last too")};
   static const std::vector<NamedOrder> orders = {
       {"program", "the order of the table", {}, program_order_of},
       {"gpipe", "pipeline: all forwards, then all gradients", {}, gpipe_order},
@@ -30,7 +31,7 @@ const std::vector<NamedOrder>& named_orders() {
       {"zb_h2", "pipeline: dW late, about twice the memory", {}, zb_h2_order},
       {"capped", "pipeline: the best found within the memory limits", {}, capped_pipeline_order},
       {"fast_forward", "any devices: dX before forwards before dW", {}, fast_forward_order},
-      {"reverse_first_k", "data parallel: dW of the first k layers last, in forward order",
+      {"reverse_first_k", "data parallel: dW of the first k layers late, in forward order",
        k_options, reverse_first_k_order}};
   return orders;
 }

@@ -2,7 +2,7 @@
 // Orders that the host brings along for tables of many devices: pure functions of a table.
 //
 // They answer what a scheduler plugin answers, an order and a stream for each task, and go through
-// the same check (schedule.hpp). Why they are no plugins: docs/decisions/0010-simulated-schedules.
+// the same check (schedule.hpp). Why they are no plugins: docs/decisions/0011-simulated-schedules.
 // Invariant: equal table and options, equal answer.
 #pragma once
 

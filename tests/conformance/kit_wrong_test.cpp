@@ -81,7 +81,8 @@ TEST(ConformanceKit, SeesAManifestThatIsNotTheFiles) {
 }
 
 TEST(ConformanceKit, SeesAnEntryThatTakesAnyHost) {
-  EXPECT_EQ(library_fails("any_host"), (Ids{"L1.last_major", "L1.next_major", "L1.too_new_host"}));
+  EXPECT_EQ(library_fails("any_host"),
+            (Ids{"L1.last_major", "L1.next_major", "L1.older_host", "L1.too_new_host"}));
 }
 
 TEST(ConformanceKit, SeesAnEntryThatChoosesWhatItDoesNotSpeak) {
@@ -226,8 +227,11 @@ TEST(ConformanceKit, SeesModelsThatGoWrong) {
   EXPECT_EQ(model_fails("other_parameters"), Ids{"L3.same_parameters"});
   EXPECT_EQ(model_fails("always_drops"), Ids{"L5.evaluates"});
   EXPECT_EQ(model_fails("other_input"), Ids{"L3.inputs"});
-  EXPECT_TRUE(includes(model_fails("two_objectives"), {"L3.training", "L3.evaluation"}));
   EXPECT_TRUE(includes(model_fails("divides_by_zero"), {"L5.trains", "L5.evaluates"}));
+}
+
+TEST(ConformanceKit, PassesAModelOfTwoObjectives) {
+  EXPECT_EQ(model_fails("two_objectives"), Ids{});
 }
 
 TEST(ConformanceKit, PassesDataWithoutFault) { EXPECT_EQ(data_fails("right"), Ids{}); }

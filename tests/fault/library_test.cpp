@@ -42,7 +42,7 @@ TEST(FaultyLibrary, OtherAbiMajorNamesBothVersions) {
   EXPECT_EQ(status.code(), GR_VERSION);
   EXPECT_EQ(exit_code(status), kExitPlugin);
   EXPECT_EQ(status.message(),
-            "it speaks plugin ABI 2.0..3, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
+            "it speaks plugin ABI 2.0..3, gradrack 1.0.0 speaks 1.0..1: upgrade gradrack");
 }
 
 TEST(FaultyLibrary, NewerMinorIsAcceptedAndItsLaterKindsAreLeft) {
@@ -55,7 +55,7 @@ TEST(FaultyLibrary, NewerMinorIsAcceptedAndItsLaterKindsAreLeft) {
 TEST(FaultyLibrary, RangeBeyondTheHostIsRefused) {
   EXPECT_EQ(refusal("too_new").code(), GR_VERSION);
   EXPECT_EQ(refusal("too_new").message(),
-            "it speaks plugin ABI 1.4..5, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
+            "it speaks plugin ABI 1.4..5, gradrack 1.0.0 speaks 1.0..1: upgrade gradrack");
 }
 
 TEST(FaultyLibrary, PLG03_LibraryWithoutAVersionLoadsAndHasNone) {

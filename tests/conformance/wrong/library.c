@@ -70,7 +70,7 @@ static int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err) {
   static const gr_factory_t* const table[] = {&factory};
 #if defined(FAULT_ANY_HOST)
   (void)host, (void)err;
-  out->abi_minor = 0;
+  out->abi_minor = GR_ABI_MAX_MINOR;
 #elif defined(FAULT_NEWEST_OF_HOST)
   int32_t status = gr_negotiate(host, &out->abi_minor, err);
   if (status != GR_OK) return status;

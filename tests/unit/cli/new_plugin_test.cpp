@@ -58,8 +58,8 @@ std::map<std::string, std::vector<std::string>> offered() {
 
 TEST_F(NewPlugin, OffersEveryKindInCppAndSomeInOtherLanguages) {
   const std::map<std::string, std::vector<std::string>> wanted = {
-      {"backend", {"c", "cpp"}}, {"data", {"cpp"}},      {"lr_schedule", {"cpp"}},
-      {"model", {"cpp"}},        {"precision", {"cpp"}}, {"optimizer", {"c", "cpp", "rust"}},
+      {"backend", {"c", "cpp"}},  {"data", {"cpp"}},      {"lr_schedule", {"cpp"}},
+      {"model", {"cpp"}},         {"precision", {"cpp"}}, {"optimizer", {"c", "cpp", "rust"}},
       {"scheduler", {"c", "cpp"}}};
   EXPECT_EQ(offered(), wanted);
   const CliRun help = run_words({"plugins", "new", "--help"});

@@ -71,12 +71,12 @@ TEST(ElfFile, PLG03_OtherMajorIsRefusedFromTheFileAlone) {
   const Status status = check_elf_header(*elf);
   EXPECT_EQ(status.code(), GR_VERSION);
   EXPECT_EQ(status.message(),
-            "it speaks plugin ABI 2.0..3, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
+            "it speaks plugin ABI 2.0..3, gradrack 1.0.0 speaks 1.0..1: upgrade gradrack");
 }
 
 TEST(ElfFile, PLG03_RangeOfMinorsThatDoesNotMeetIsRefusedFromTheFileAlone) {
   EXPECT_EQ(refusal(bytes_of(fault_path("too_new"))),
-            "it speaks plugin ABI 1.4..5, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
+            "it speaks plugin ABI 1.4..5, gradrack 1.0.0 speaks 1.0..1: upgrade gradrack");
 }
 
 TEST(ElfFile, PLG03_HeadersOfOtherSizes) {
@@ -93,7 +93,7 @@ TEST(ElfFile, EntryOfAnotherMajorsNameIsAVersionError) {
   ElfFile elf;
   elf.exports = {"gradrack_plugin_v2"};
   EXPECT_EQ(check_elf_header(elf).message(),
-            "it speaks plugin ABI 2 alone, gradrack 1.0.0 speaks 1.0: upgrade gradrack");
+            "it speaks plugin ABI 2 alone, gradrack 1.0.0 speaks 1.0..1: upgrade gradrack");
 }
 
 TEST(ElfFile, LibraryWithoutTheEntrySymbol) {

@@ -21,8 +21,9 @@ namespace {
 constexpr int64_t kWork = 100'000'000;            // placed tasks: under a second
 constexpr int64_t kChainWork = kWork * 65 / 100;  // of them before the whole step
 constexpr uint32_t kShortStep = 3;                // microbatches for each device in that part
-constexpr size_t kChains = 6;
-constexpr uint32_t kSeed = 1;  // of the changes
+constexpr size_t kShapes = 6;                     // that chains start from
+constexpr int64_t kChainTries = 2800;             // of a short chain
+constexpr uint32_t kSeed = 2;                     // of the changes
 
 class CappedSearch {
  public:
@@ -37,12 +38,12 @@ class CappedSearch {
 
   WaveChoice run() {
     try_shapes();
-    const std::vector<Found> starts = shapes_;
-    const int64_t each = (kChainWork - work_) / static_cast<int64_t>(starts.size() + 1);
+    const int64_t half = (kChainWork - work_) / 2;
+    const int64_t one = std::min(half, kChainTries * int64_t{3} * count() * microbatches_);
     Found best;
-    for (const Found& start : starts) {
-      best_ = start;
-      improve(work_ + each);
+    for (size_t chain = 0; chain < static_cast<size_t>(half / one); ++chain) {
+      best_ = shapes_[chain % shapes_.size()];
+      improve(work_ + one);
       if (best_.span < best.span) best = best_;
     }
     best_ = best;
@@ -82,7 +83,7 @@ class CappedSearch {
                                      [](const Found& a, int64_t b) { return a.span < b; });
     if (at != shapes_.end() && at->span == span) return;
     shapes_.insert(at, {span, choice});
-    if (shapes_.size() > kChains) shapes_.pop_back();
+    if (shapes_.size() > kShapes) shapes_.pop_back();
   }
 
   // `per_stage` forwards in flight for each device that is left, and `more`; at most what fits

@@ -137,7 +137,7 @@ int32_t add_objective(gr_graph_t* graph, const char* name, gr_value_t sum, gr_va
 }
 
 int32_t add_output(gr_graph_t* graph, const char* name, gr_value_t value, gr_error_t* err) {
-  return status_to(self(graph).graph().add_output(text_or_empty(name), value), err);
+  return status_to(self(graph).add_output(text_or_empty(name), value), err);
 }
 
 int32_t push_stage(gr_graph_t* graph, const char* name, gr_error_t* err) {
@@ -218,6 +218,12 @@ Result<Shape> BuilderApi::shape_from(const gr_dim_t* dims, uint32_t rank) const 
     }
   }
   return shape;
+}
+
+Status BuilderApi::add_output(std::string name, ValueId value) {
+  // A value that is not there is an error either way.
+  if (!keep_outputs_ && graph_.has(value)) return {};
+  return graph_.add_output(std::move(name), value);
 }
 
 const char* BuilderApi::keep_text(const Dim& dim) {

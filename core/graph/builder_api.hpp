@@ -15,7 +15,9 @@ namespace gradrack {
 
 class BuilderApi {
  public:
-  explicit BuilderApi(Graph& graph) : graph_(graph) {}
+  /// `keep_outputs`: false leaves the outputs out that the plugin adds, with what only they read.
+  explicit BuilderApi(Graph& graph, bool keep_outputs = true)
+      : graph_(graph), keep_outputs_(keep_outputs) {}
   BuilderApi(const BuilderApi&) = delete;
   BuilderApi& operator=(const BuilderApi&) = delete;
 
@@ -25,11 +27,13 @@ class BuilderApi {
   Graph& graph() { return graph_; }
   /// Dims of the ABI as a Shape; symbols are names, or texts that type_of gave out.
   Result<Shape> shape_from(const gr_dim_t* dims, uint32_t rank) const;
+  Status add_output(std::string name, ValueId value);
   /// Text of a dim that lives as long as this object.
   const char* keep_text(const Dim& dim);
 
  private:
   Graph& graph_;
+  const bool keep_outputs_;
   std::deque<std::string> texts_;
   std::map<std::string, Dim, std::less<>> given_;
 };

@@ -10,7 +10,7 @@ namespace gradrack {
 Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
                           const gr_data_info_t* data) {
   Graph graph;
-  BuilderApi api(graph);
+  BuilderApi api(graph, !training);  // no step reads predictions
   const gr_builder_t builder = api.builder();
   gr_model_context_t context = {};
   context.struct_size = sizeof context;

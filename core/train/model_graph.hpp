@@ -10,7 +10,8 @@
 
 namespace gradrack {
 
-/// The plugin's forward graph as built, in float32. Errors carry the plugin's name. [plan]
+/// The plugin's forward graph as built, in float32; for training without its outputs, which no step
+/// reads. Errors carry the plugin's name. [plan]
 Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
                           const gr_data_info_t* data);
 

@@ -247,5 +247,20 @@ TEST_F(Stems, AnnouncedBytesAreAllocatedBytes) {
   EXPECT_EQ(made->programs().planned_bytes(), made->programs().allocated_bytes());
 }
 
+TEST_F(Stems, StepsLeaveOutWhatOnlyPredictionsNeed) {
+  const auto gpt = trainer({});
+  ASSERT_NE(gpt, nullptr);
+  size_t predictions = 0;
+  for (const Programs::NamedPlan& each : gpt->programs().plans()) {
+    const bool evaluation = each.name.rfind("evaluation", 0) == 0;
+    for (const PlanPort& port : each.plan->outputs) {
+      const bool own = port.name.rfind("step.", 0) == 0 || port.name.rfind("objective.", 0) == 0;
+      EXPECT_TRUE(own || evaluation) << each.name << ": " << port.name;
+      predictions += own ? 0 : 1;
+    }
+  }
+  EXPECT_GT(predictions, 0u);
+}
+
 }  // namespace
 }  // namespace gradrack

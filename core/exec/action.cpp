@@ -31,30 +31,35 @@ int32_t perform(const Action& action, gr_error_t* err) {
   return GR_INTERNAL;
 }
 
+namespace {
+
+/// An action of the step's own stream and backend.
+Action stream_action(Action::Kind kind, const Step& step) {
+  Action action;
+  action.kind = kind;
+  action.backend = step.device->backend();
+  action.stream = step.stream;
+  return action;
+}
+
+}  // namespace
+
 Action wait_action(std::span<const Step> steps, const Step& step, const StepWait& wait) {
   const Device* const other = steps[wait.on].device;
-  Action action;
-  action.kind = other == step.device ? Action::kWait : Action::kHostWait;
+  Action action = stream_action(other == step.device ? Action::kWait : Action::kHostWait, step);
   action.backend = other->backend();
-  action.stream = step.stream;
   action.event = wait.event;
   return action;
 }
 
 Action record_action(const Step& step) {
-  Action action;
-  action.kind = Action::kRecord;
-  action.backend = step.device->backend();
-  action.stream = step.stream;
+  Action action = stream_action(Action::kRecord, step);
   action.event = step.record;
   return action;
 }
 
 Action launch_action(const Step& step) {
-  Action action;
-  action.kind = Action::kLaunch;
-  action.backend = step.device->backend();
-  action.stream = step.stream;
+  Action action = stream_action(Action::kLaunch, step);
   action.step = &step;
   return action;
 }

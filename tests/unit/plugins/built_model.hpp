@@ -73,4 +73,19 @@ inline void expect_all_gradients(Built& model) {
   }
 }
 
+/// What a model must refuse with GR_INVALID_ARGUMENT, and a part of its message.
+struct Refusal {
+  OptionTexts texts;
+  const gr_data_info_t* data;
+  const char* message;
+};
+
+inline void expect_refused(const char* plugin, const std::vector<Refusal>& cases) {
+  for (const Refusal& c : cases) {
+    const Built model(plugin, c.texts, c.data, true);
+    EXPECT_EQ(model.status, GR_INVALID_ARGUMENT) << c.message;
+    EXPECT_NE(model.message.find(c.message), std::string::npos) << model.message;
+  }
+}
+
 }  // namespace gradrack::testing

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/schedule/predict.hpp"
+
 namespace gradrack {
 
 namespace {
@@ -159,7 +161,9 @@ Result<Schedule> schedule_from(const TaskTable& table, const std::vector<uint32_
   return build(table, order, stream);
 }
 
-Result<Schedule> make_schedule(const ScheduleRequest& request) {
+namespace {
+
+Result<Schedule> ask(const ScheduleRequest& request) {
   const TaskTable& table = *request.table;
   const gr_scheduler_t* const scheduler = request.scheduler;
   if (scheduler == nullptr) return program_order(table);
@@ -184,6 +188,14 @@ Result<Schedule> make_schedule(const ScheduleRequest& request) {
   Schedule out = build(table, order, stream);
   out.scheduler = request.scheduler_name;
   return out;
+}
+
+}  // namespace
+
+Result<Schedule> make_schedule(const ScheduleRequest& request) {
+  GR_ASSIGN(Schedule made, ask(request));
+  set_prediction(*request.table, &made);
+  return made;
 }
 
 }  // namespace gradrack

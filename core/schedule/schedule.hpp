@@ -36,6 +36,8 @@ struct Schedule {
   std::vector<Wait> waits;      // grouped by task, in schedule order
   std::string scheduler;        // who made it: a plugin's name, or "program order"
   std::string fallback_reason;  // why not the one asked for; "" when it was
+  int64_t predicted_ns = 0;     // makespan by the tasks' costs: see predict.hpp
+  int64_t sequential_ns = 0;    // the same for program order on one stream
 };
 
 /// A table as a scheduler plugin sees it; keeps what it points to. `table` must outlive it.
@@ -65,7 +67,7 @@ Schedule program_order(const TaskTable& table);
 
 /// The scheduler's order. An answer that is not legal (a task missing or twice, a dependency after
 /// its task, a stream out of range), or GR_UNSUPPORTED, gives program order with `fallback_reason`.
-/// Any other error of the plugin is returned. [plan]
+/// Any other error of the plugin is returned. Predictions are filled in. [plan]
 Result<Schedule> make_schedule(const ScheduleRequest& request);
 
 /// A schedule from an order and a stream per task: lanes and waits filled in. GR_INVALID_ARGUMENT

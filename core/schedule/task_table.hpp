@@ -23,9 +23,19 @@ struct Task {
   std::string name;            // operator and outputs, for messages
 };
 
+/// Bytes that several tasks use: they are live from the start of the first of `users` to the end of
+/// the last, or of the step.
+struct TaskBuffer {
+  int64_t bytes = 0;
+  bool kept = false;            // to the end of the step
+  std::vector<uint32_t> users;  // sorted: the tasks that read or write them
+};
+
 struct TaskTable {
   std::vector<Task> tasks;
   std::vector<std::string> stages;
+  std::vector<TaskBuffer> buffers;
+  int64_t wait_ns = 0;  // what a wait between streams costs
 };
 
 /// One task's use of a range of bytes. `space` numbers memories that cannot overlap.

@@ -28,7 +28,8 @@ class BatchNormKernel : public Kernel {
 
  protected:
   struct Statistics {
-    double mean, variance, inverse;
+    RowStatistics row;
+    double variance;
   };
   double count() const { return static_cast<double>(batch_ * size_); }
 
@@ -41,14 +42,10 @@ class BatchNormKernel : public Kernel {
     double sum = 0, squares = 0;
     each_plane(c, [&](int64_t at) { sum += context_.loops.sum(x + at, size_); });
     const double mean = sum / count();
-    each_plane(c, [&](int64_t at) {
-      for (int64_t i = 0; i < size_; ++i) {
-        const double d = static_cast<double>(x[at + i]) - mean;
-        squares += d * d;
-      }
-    });
+    each_plane(c,
+               [&](int64_t at) { squares += context_.loops.squares_about(x + at, mean, size_); });
     const double variance = squares / count();
-    return {mean, variance, 1.0 / std::sqrt(variance + epsilon_)};
+    return {{mean, 1.0 / std::sqrt(variance + epsilon_)}, variance};
   }
   /// body(c) for each channel, spread over the pool.
   template <class Body>
@@ -81,14 +78,11 @@ class BatchNormForward final : public BatchNormKernel {
     float* y = host::data<float>(out[0]);
     each_channel([&](int64_t c) {
       const Statistics s = statistics(x, c);
-      const auto factor = static_cast<double>(scale[c]);
+      const auto factor = static_cast<double>(scale[c]), offset = static_cast<double>(bias[c]);
       each_plane(c, [&](int64_t at) {
-        for (int64_t i = at; i < at + size_; ++i) {
-          const double normal = (static_cast<double>(x[i]) - s.mean) * s.inverse;
-          y[i] = static_cast<float>(normal * factor + static_cast<double>(bias[c]));
-        }
+        context_.loops.scale_channel(x + at, s.row, factor, offset, y + at, size_);
       });
-      if (has_mean_) running(in[3], out[1], c, s.mean);
+      if (has_mean_) running(in[3], out[1], c, s.row.mean);
       if (has_variance_) running(in[4], out[2], c, s.variance);
     });
     return GR_OK;
@@ -104,11 +98,6 @@ class BatchNormForward final : public BatchNormKernel {
   bool has_mean_, has_variance_;
 };
 
-/// Sums over one channel of gy, and of gy times x normalised.
-struct GradSums {
-  double gy = 0, along = 0;
-};
-
 /// gy, x, scale -> gx; or gy, x -> gscale.
 class BatchNormGrad final : public BatchNormKernel {
  public:
@@ -120,26 +109,21 @@ class BatchNormGrad final : public BatchNormKernel {
     const float *gy = host::data<float>(in[0]), *x = host::data<float>(in[1]);
     float* to = host::data<float>(out[0]);
     each_channel([&](int64_t c) {
-      const Statistics s = statistics(x, c);
-      GradSums sums;
+      const RowStatistics s = statistics(x, c).row;
+      ChannelSums sums;
       each_plane(c, [&](int64_t at) {
-        for (int64_t i = at; i < at + size_; ++i) {
-          const auto g = static_cast<double>(gy[i]);
-          sums.gy += g;
-          sums.along += g * ((static_cast<double>(x[i]) - s.mean) * s.inverse);
-        }
+        const ChannelSums part = context_.loops.channel_grad_sums(gy + at, x + at, s, size_);
+        sums.gy += part.gy;
+        sums.along += part.along;
       });
       if (of_scale_) {
         to[c] = static_cast<float>(sums.along);
         return;
       }
       const double factor = static_cast<double>(host::data<float>(in[2])[c]) * s.inverse;
-      const double mean = sums.gy / count(), along = sums.along / count();
+      const ChannelSums mean = {sums.gy / count(), sums.along / count()};
       each_plane(c, [&](int64_t at) {
-        for (int64_t i = at; i < at + size_; ++i) {
-          const double normal = (static_cast<double>(x[i]) - s.mean) * s.inverse;
-          to[i] = static_cast<float>(factor * (static_cast<double>(gy[i]) - mean - normal * along));
-        }
+        context_.loops.channel_input_grad(gy + at, x + at, s, mean, factor, to + at, size_);
       });
     });
     return GR_OK;

@@ -41,10 +41,38 @@ struct ConvShape {
     return window.kernel_count == 1 && window.in == window.out && window.pad == Window::Sizes{} &&
            window.stride == Window::Sizes{1, 1, 1};
   }
+  /// Rows of the input and of the output are as long and step by one (see each_run).
+  bool rows_match() const {
+    return window.stride[1] == 1 && window.stride[2] == 1 && window.in[2] == window.out[2];
+  }
 
   Window window;
   int64_t batch, group, channels, filters, depth;
 };
+
+/// The outputs of a plane [rows, row] that one kernel place has inputs for.
+struct Edges {
+  int64_t top = 0, bottom = 0, left = 0, right = 0;  // [top, bottom) and [left, right)
+
+  bool empty() const { return top >= bottom || left >= right; }
+  /// From the first of them to the last, as they lie in the plane.
+  int64_t begin(const Window& w) const { return top * w.out[2] + left; }
+  int64_t end(const Window& w) const { return (bottom - 1) * w.out[2] + right; }
+};
+
+/// Zeroes what is outside of the edges.
+void clear_edges(const Window& w, const Edges& e, float* plane) {
+  const int64_t row = w.out[2], count = w.out[1] * row;
+  if (e.empty()) {
+    std::fill_n(plane, count, 0.0f);
+    return;
+  }
+  std::fill_n(plane, e.begin(w), 0.0f);
+  for (int64_t j = e.top; j + 1 < e.bottom; ++j) {
+    for (int64_t p = j * row + e.right; p < (j + 1) * row + e.left; ++p) plane[p] = 0.0f;
+  }
+  std::fill_n(plane + e.end(w), count - e.end(w), 0.0f);
+}
 
 /// Calls body(row pointer in columns, first, last, input offset of output `first`) for each line of
 /// outputs along the innermost axis at each kernel place of one channel.
@@ -68,34 +96,72 @@ void each_line(const Window& w, const Body& body) {
   }
 }
 
+/// Calls body(row pointer in columns, first, last, input offset of output `first`) for each plane
+/// of outputs at each kernel place of one channel, where rows of x and of outputs are as long and
+/// step by one: outputs [first, last) of a plane then lie in one run, as their inputs do, but for
+/// the ends of rows that see the padding.
+template <class Body>
+void each_run(const Window& w, const Body& body) {
+  int64_t place = 0;
+  for (int64_t a = 0; a < w.kernel[0]; ++a) {
+    for (int64_t b = 0; b < w.kernel[1]; ++b) {
+      for (int64_t c = 0; c < w.kernel[2]; ++c) {
+        const Edges edges = {w.first_output(1, b), w.last_output(1, b), w.first_output(2, c),
+                             w.last_output(2, c)};
+        for (int64_t i = 0; i < w.out[0]; ++i, ++place) {
+          const int64_t y = w.input_at(0, i, a);
+          const bool inside = y >= 0 && y < w.in[0] && !edges.empty();
+          const int64_t from =
+              (y * w.in[1] + w.input_at(1, edges.top, b)) * w.in[2] + w.input_at(2, edges.left, c);
+          body(place * w.out[1] * w.out[2], inside ? edges : Edges{}, from);
+        }
+      }
+    }
+  }
+}
+
 /// columns[channel * kernel place][output] = what that place sees of x, 0 in the padding.
 void unroll(const ConvShape& s, const float* x, float* columns) {
   const Window& w = s.window;
   for (int64_t c = 0; c < s.channels; ++c) {
     const float* from = x + c * w.in_count;
     float* to = columns + c * w.kernel_count * w.out_count;
+    if (s.rows_match()) {
+      each_run(w, [&](int64_t at, const Edges& e, int64_t source) {
+        float* plane = to + at;
+        if (!e.empty()) {
+          std::memcpy(plane + e.begin(w), from + source,
+                      static_cast<size_t>(e.end(w) - e.begin(w)) * sizeof(float));
+        }
+        clear_edges(w, e, plane);
+      });
+      continue;
+    }
     each_line(w, [&](int64_t at, int64_t first, int64_t last, int64_t source) {
       float* line = to + at;
       for (int64_t p = 0; p < first; ++p) line[p] = 0.0f;
-      if (w.stride[2] == 1) {
-        if (last > first) {
-          std::memcpy(line + first, from + source,
-                      static_cast<size_t>(last - first) * sizeof(float));
-        }
-      } else {
-        for (int64_t p = first; p < last; ++p) line[p] = from[source + (p - first) * w.stride[2]];
-      }
+      for (int64_t p = first; p < last; ++p) line[p] = from[source + (p - first) * w.stride[2]];
       for (int64_t p = last; p < w.out[2]; ++p) line[p] = 0.0f;
     });
   }
 }
 
-/// The adjoint: adds columns to the places of x they came from.
-void roll_up(const ConvShape& s, const float* columns, float* x) {
+/// The adjoint: adds columns to the places of x they came from. Clears what columns hold of the
+/// padding, so that whole runs can be added.
+void roll_up(const ConvShape& s, BinaryLoop add, float* columns, float* x) {
   const Window& w = s.window;
   for (int64_t c = 0; c < s.channels; ++c) {
     float* to = x + c * w.in_count;
-    const float* from = columns + c * w.kernel_count * w.out_count;
+    float* from = columns + c * w.kernel_count * w.out_count;
+    if (s.rows_match()) {
+      each_run(w, [&](int64_t at, const Edges& e, int64_t target) {
+        if (e.empty()) return;
+        clear_edges(w, e, from + at);
+        const int64_t count = e.end(w) - e.begin(w);
+        add(to + target, 1, from + at + e.begin(w), 1, to + target, count, 0.0f);
+      });
+      continue;
+    }
     each_line(w, [&](int64_t at, int64_t first, int64_t last, int64_t target) {
       for (int64_t p = first; p < last; ++p) to[target + (p - first) * w.stride[2]] += from[at + p];
     });
@@ -194,6 +260,7 @@ class ConvInputGrad final : public ConvKernel {
     const ConvShape& s = shape_;
     const float *gy = host::data<float>(in[0]), *w = host::data<float>(in[1]);
     float* gx = host::data<float>(out[0]);
+    const BinaryLoop add = context_.loops.binary[static_cast<int>(Binary::kAdd)];
     std::atomic<bool> ok{true};
     each_sample([&](int64_t piece, int64_t n) {
       for (int64_t g = 0; g < s.group; ++g) {
@@ -207,7 +274,7 @@ class ConvInputGrad final : public ConvKernel {
         if (!gemm(product, w + g * s.w_group(), from, columns)) ok = false;
         if (s.direct()) continue;
         std::memset(to, 0, static_cast<size_t>(s.x_group()) * sizeof(float));
-        roll_up(s, columns, to);
+        roll_up(s, add, columns, to);
       }
     });
     return answer(ok, err);

@@ -62,6 +62,12 @@ struct RowStatistics {
   double inverse;  // 1/sqrt(variance + epsilon)
 };
 
+/// Over a channel, or a part of it: sums, or means, of gy and of gy (x - mean) inverse.
+struct ChannelSums {
+  double gy = 0;
+  double along = 0;
+};
+
 /// The constants of one AdamW step, in double where they come from scalars.
 struct AdamStep {
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
@@ -115,6 +121,17 @@ struct Simd {
   /// sums += gy * (x - mean) * inverse.
   void (*norm_scale_grad)(const float* gy, const float* x, RowStatistics s, double* sums,
                           int64_t n);
+
+  // One plane of a channel each.
+  /// Sum of (x - mean)^2.
+  double (*squares_about)(const float* x, double mean, int64_t n);
+  /// y = (x - mean) inverse factor + offset.
+  void (*scale_channel)(const float* x, RowStatistics s, double factor, double offset, float* y,
+                        int64_t n);
+  ChannelSums (*channel_grad_sums)(const float* gy, const float* x, RowStatistics s, int64_t n);
+  /// gx = factor (gy - mean.gy - (x - mean) inverse mean.along).
+  void (*channel_input_grad)(const float* gy, const float* x, RowStatistics s, ChannelSums mean,
+                             double factor, float* gx, int64_t n);
 
   /// Writes the new parameter and moments; outputs may be the inputs' memory.
   void (*adamw)(const AdamStep& step, const float* p, const float* g, const float* m,

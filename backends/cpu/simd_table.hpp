@@ -3,6 +3,7 @@
 // simd_<set>.cpp alone; internal linkage: see simd_vector.hpp.
 #pragma once
 
+#include "backends/cpu/simd_channels.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
 #include "backends/cpu/simd_rows.hpp"
 
@@ -49,6 +50,10 @@ constexpr Simd make_table(const char* name) {
   t.norm = norm_row;
   t.norm_grad = norm_grad_row;
   t.norm_scale_grad = norm_scale_grad_row;
+  t.squares_about = squares_about_plane;
+  t.scale_channel = scale_plane;
+  t.channel_grad_sums = grad_sums_plane;
+  t.channel_input_grad = input_grad_plane;
   t.adamw = adamw_row;
   t.dropout = dropout_groups;
   return t;

@@ -28,7 +28,7 @@ class Finisher {
     count_traffic();
     fill_deps();
     add_undo_deps();
-    fill_held_and_freed();
+    fill_buffers();
     add_ports();
     return {};
   }
@@ -235,17 +235,22 @@ class Finisher {
     }
   }
 
-  void fill_held_and_freed() {
-    std::map<int32_t, std::pair<uint32_t, uint32_t>> span;  // storage -> first and last task
+  /// The storages of arenas, as a scheduler sees them. Accesses are in program order.
+  void fill_buffers() {
+    std::vector<TaskBuffer> made(plan_.storages.size());
     for (const Access& a : plan_.accesses) {
-      if (plan_.storages[size_t(a.space)].residence != Residence::kArena) continue;
-      const auto [at, made] = span.emplace(a.space, std::pair(a.task, a.task));
-      if (!made) at->second.second = std::max(at->second.second, a.task);
+      std::vector<uint32_t>& users = made[size_t(a.space)].users;
+      if (users.empty() || users.back() != a.task) users.push_back(a.task);
     }
-    for (const auto& [storage, tasks] : span) {
-      plan_.table.tasks[tasks.first].bytes_held += plan_.storages[size_t(storage)].bytes;
-      if (plan_.storages[size_t(storage)].kept) continue;
-      plan_.table.tasks[tasks.second].bytes_freed += plan_.storages[size_t(storage)].bytes;
+    for (size_t k = 0; k < made.size(); ++k) {
+      const PlanStorage& storage = plan_.storages[k];
+      TaskBuffer& buffer = made[k];
+      if (storage.residence != Residence::kArena || buffer.users.empty()) continue;
+      buffer.bytes = storage.bytes;
+      buffer.kept = storage.kept;
+      plan_.table.tasks[buffer.users.front()].bytes_held += buffer.bytes;
+      if (!buffer.kept) plan_.table.tasks[buffer.users.back()].bytes_freed += buffer.bytes;
+      plan_.table.buffers.push_back(std::move(buffer));
     }
   }
 

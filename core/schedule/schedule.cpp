@@ -137,6 +137,11 @@ TaskRequest::TaskRequest(const TaskTable& table, uint32_t streams, int64_t memor
                       task.deps.data(), static_cast<uint32_t>(task.deps.size()), 0});
   }
   for (const std::string& stage : table.stages) stages_.push_back(stage.c_str());
+  for (const TaskBuffer& buffer : table.buffers) {
+    buffers_.push_back({buffer.bytes, buffer.users.data(),
+                        static_cast<uint32_t>(buffer.users.size()),
+                        buffer.kept ? uint32_t{GR_BUFFER_KEPT} : 0u});
+  }
   request_.struct_size = sizeof request_;
   request_.task_stride = sizeof(gr_task_t);
   request_.tasks = tasks_.data();
@@ -145,6 +150,10 @@ TaskRequest::TaskRequest(const TaskTable& table, uint32_t streams, int64_t memor
   request_.stage_names = stages_.data();
   request_.streams = streams;
   request_.memory_limit = memory_limit;
+  request_.buffers = buffers_.data();
+  request_.buffer_count = static_cast<uint32_t>(buffers_.size());
+  request_.buffer_stride = sizeof(gr_task_buffer_t);
+  request_.wait_ns = table.wait_ns;
 }
 
 Schedule program_order(const TaskTable& table) {

@@ -51,6 +51,7 @@ class TaskRequest {
  private:
   std::vector<gr_task_t> tasks_;
   std::vector<const char*> stages_;
+  std::vector<gr_task_buffer_t> buffers_;
   gr_schedule_request_t request_ = {};
 };
 

@@ -64,6 +64,22 @@ Status time_transfer(SimTable* table, uint32_t index) {
   return {};
 }
 
+// An output is live till its last reader has ended, or to the end where nothing reads it. What
+// tasks free besides is of no output: then a scheduler knows held and freed bytes alone.
+void tell_buffers(SimTable* table) {
+  std::vector<TaskBuffer> made(table->size());
+  for (uint32_t index = 0; index < table->size(); ++index) {
+    if (table->more[index].bytes_freed != 0) return;
+    made[index].bytes = table->tasks.tasks[index].bytes_held;
+    made[index].users.push_back(index);
+    for (const uint32_t read : table->more[index].reads) made[read].users.push_back(index);
+  }
+  for (TaskBuffer& buffer : made) {
+    buffer.kept = buffer.users.size() == 1;
+    if (buffer.bytes > 0) table->tasks.buffers.push_back(std::move(buffer));
+  }
+}
+
 // In program order the last reader of an output frees it.
 void tell_freed_bytes(SimTable* table) {
   std::vector<uint32_t> last(table->size(), 0);
@@ -106,6 +122,7 @@ Status finish_table(SimTable* table) {
     GR_TRY(check_numbers(*table, index));
   }
   tell_freed_bytes(table);
+  tell_buffers(table);
   return {};
 }
 

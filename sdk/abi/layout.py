@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 STRUCTS = ("gr_", "DL")
 CONSTANTS = ("GR_", "kDL")
 STRIDED = {"gr_task_t": "gr_schedule_request_t.task_stride",
+           "gr_task_buffer_t": "gr_schedule_request_t.buffer_stride",
            "gr_option_value_t": "gr_options_t.item_stride"}
 DEFINE = re.compile(r"^#define (GR_\w+) +(?!\\)(\S.*?) *(?://.*)?$", re.M)
 MOVING = re.compile(r"^GR_(VERSION_\w+|ABI_M(IN|AX)_MINOR)$")

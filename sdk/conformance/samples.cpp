@@ -228,6 +228,22 @@ Result<Graph> build_update_graph(const gr_optimizer_t& optimizer, const SamplePa
   return UpdateBuilder(optimizer, parameter, use).run();
 }
 
+namespace {
+
+// What each task makes, used by it and its readers.
+void add_buffers(TaskTable* table) {
+  std::vector<TaskBuffer> made(table->tasks.size());
+  for (uint32_t k = 0; k < made.size(); ++k) {
+    made[k].bytes = table->tasks[k].bytes_held;
+    made[k].users.push_back(k);
+    for (const uint32_t dep : table->tasks[k].deps) made[dep].users.push_back(k);
+  }
+  for (TaskBuffer& buffer : made) buffer.kept = buffer.users.size() == 1;
+  table->buffers = std::move(made);
+}
+
+}  // namespace
+
 TaskTable random_tasks(std::mt19937_64& random, uint32_t count) {
   TaskTable table;
   table.stages = {"embed", "block.0", "block.1", "head"};
@@ -243,6 +259,7 @@ TaskTable random_tasks(std::mt19937_64& random, uint32_t count) {
     task.deps.erase(std::unique(task.deps.begin(), task.deps.end()), task.deps.end());
     table.tasks.push_back(std::move(task));
   }
+  if (random() % 2 == 0) add_buffers(&table);  // as newer hosts do, or older ones
   // Outputs go with their last reader in program order; those that nobody reads stay.
   std::vector<bool> freed(count, false);
   for (size_t k = count; k-- > 0;) {

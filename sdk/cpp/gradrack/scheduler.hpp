@@ -25,6 +25,17 @@ class Tasks {
     const auto* base = reinterpret_cast<const char*>(request_->tasks);
     return *reinterpret_cast<const gr_task_t*>(base + size_t{index} * request_->task_stride);
   }
+  /// Bytes that tasks share; none from a host that does not tell them.
+  uint32_t buffer_count() const {
+    return GR_HAS(request_, buffer_stride) ? request_->buffer_count : 0;
+  }
+  const gr_task_buffer_t& buffer(uint32_t index) const {
+    const auto* base = reinterpret_cast<const char*>(request_->buffers);
+    return *reinterpret_cast<const gr_task_buffer_t*>(base +
+                                                      size_t{index} * request_->buffer_stride);
+  }
+  /// What a wait between streams costs; 0 from a host that does not tell it.
+  int64_t wait_ns() const { return GR_HAS(request_, wait_ns) ? request_->wait_ns : 0; }
   /// Streams, stage names and the memory limit.
   const gr_schedule_request_t& request() const { return *request_; }
 

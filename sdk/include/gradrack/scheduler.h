@@ -25,6 +25,19 @@ typedef struct gr_task {
   uint32_t reserved;
 } gr_task_t;
 
+enum {
+  GR_BUFFER_KEPT = 1  ///< live to the end of the step, beyond its last user
+};
+
+/// Bytes that tasks share. They are live from the start of the first of their users to the end of
+/// the last one; one of the users comes before all others, by dependencies. Since 1.1.
+typedef struct gr_task_buffer {
+  int64_t bytes;
+  const uint32_t* users;  ///< tasks that read or write them: sorted, each once, at least one
+  uint32_t user_count;
+  uint32_t flags;  ///< GR_BUFFER_*
+} gr_task_buffer_t;
+
 typedef struct gr_schedule_request {
   uint32_t struct_size;
   uint32_t task_stride;    ///< bytes between two tasks
@@ -35,6 +48,13 @@ typedef struct gr_schedule_request {
   uint32_t streams;  ///< available; >= 1
   uint32_t reserved;
   int64_t memory_limit;  ///< bytes of live outputs allowed; 0: none
+  /// What is live when, in any order; bytes_held and bytes_freed say it for program order. None
+  /// (or a request that ends before them): only bytes_held and bytes_freed are known. Since 1.1.
+  const gr_task_buffer_t* buffers;
+  uint32_t buffer_count;
+  uint32_t buffer_stride;  ///< bytes between two buffers
+  /// Time from the end of a task till one of another stream that waits for it starts. Since 1.1.
+  int64_t wait_ns;
 } gr_schedule_request_t;
 
 typedef struct gr_scheduler {

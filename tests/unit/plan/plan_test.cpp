@@ -181,6 +181,13 @@ TEST(Plan, TellsTheSchedulerBytesThatAddUp) {
   }
   EXPECT_GT(held, 0);
   EXPECT_EQ(held, freed);
+  int64_t buffers = 0;
+  for (const TaskBuffer& buffer : plan->table.buffers) {
+    buffers += buffer.bytes;
+    EXPECT_TRUE(std::is_sorted(buffer.users.begin(), buffer.users.end()));
+    EXPECT_FALSE(buffer.kept);
+  }
+  EXPECT_EQ(buffers, held);
 }
 
 }  // namespace

@@ -117,6 +117,24 @@ TEST(Schedule, OffersNoMoreStreamsThanTheDevicesHave) {
   EXPECT_EQ(offered, 3u);
 }
 
+TEST(Schedule, TellsTheBuffersAndWhatAWaitCosts) {
+  TaskTable table = diamond();
+  table.buffers = {{64, false, {0, 1, 2}}, {8, true, {3}}};
+  table.wait_ns = 20;
+  const TaskRequest request(table, 2, 0);
+  const gr_schedule_request_t& told = *request.get();
+  ASSERT_TRUE(GR_HAS(&told, wait_ns));
+  ASSERT_EQ(told.buffer_count, 2u);
+  ASSERT_EQ(told.buffer_stride, sizeof(gr_task_buffer_t));
+  EXPECT_EQ(told.buffers[0].bytes, 64);
+  EXPECT_EQ(std::vector<uint32_t>(told.buffers[0].users, told.buffers[0].users + 3),
+            (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(told.buffers[0].user_count, 3u);
+  EXPECT_EQ(told.buffers[0].flags, 0u);
+  EXPECT_EQ(told.buffers[1].flags, uint32_t{GR_BUFFER_KEPT});
+  EXPECT_EQ(told.wait_ns, 20);
+}
+
 TEST(Schedule, OneStreamNeedsNoWaits) { EXPECT_TRUE(program_order(diamond()).waits.empty()); }
 
 TEST(Schedule, DiamondOnTwoStreamsNeedsTwoWaits) {

@@ -32,6 +32,10 @@ TEST(JsonTable, IsRead) {
   EXPECT_EQ(table->more[1].bytes_moved, 64);
   EXPECT_EQ(table->tasks.tasks[2].deps, (std::vector<uint32_t>{0, 1}));  // reads are deps too
   EXPECT_EQ(table->tasks.tasks[2].bytes_freed, 9);                       // last reader of f
+  ASSERT_EQ(table->tasks.buffers.size(), 1u);
+  EXPECT_EQ(table->tasks.buffers[0].bytes, 9);
+  EXPECT_EQ(table->tasks.buffers[0].users, (std::vector<uint32_t>{0, 2}));
+  EXPECT_FALSE(table->tasks.buffers[0].kept);
 }
 
 TEST(JsonTable, ReadsBackWhatItWrites) {

@@ -11,6 +11,7 @@
 #include "backends/common/capture.hpp"
 #include "backends/common/handles.hpp"
 #include "backends/common/recording.hpp"
+#include "backends/common/timing.hpp"
 
 namespace gradrack::host {
 namespace {
@@ -236,7 +237,8 @@ int32_t launch(void*, gr_kernel_t* kernel, const DLTensor* const* inputs, DLTens
 }
 
 const void* get_extension(void*, const char* id) noexcept {
-  return std::strcmp(id, GR_EXT_CAPTURE) == 0 ? capture_extension() : nullptr;
+  if (std::strcmp(id, GR_EXT_CAPTURE) == 0) return capture_extension();
+  return std::strcmp(id, GR_EXT_TIMING) == 0 ? timing_extension() : nullptr;
 }
 
 }  // namespace

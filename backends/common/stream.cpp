@@ -5,6 +5,7 @@
 // Invariant: a slot and its pointers are reused only after done_ has passed them.
 #include "backends/common/stream.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -18,6 +19,12 @@ inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+// steady_clock is CLOCK_MONOTONIC on the systems that this runs on.
+int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 }  // namespace
@@ -123,6 +130,14 @@ void Stream::wait(std::shared_ptr<Stream> other, uint64_t position) {
   end_push();
 }
 
+void Stream::mark(Mark* mark) {
+  mark->ns.store(Mark::kNotPassed, std::memory_order_relaxed);
+  Work& work = begin_push();
+  work.mark = mark;
+  work.pointers_end = pointers_used_;
+  end_push();
+}
+
 void Stream::record_to(std::shared_ptr<Recording> recording, uint32_t lane) {
   recording_ = std::move(recording);
   lane_ = lane;
@@ -185,6 +200,9 @@ void Stream::execute(Work& work, uint64_t position) {
   } else if (work.recording != nullptr) {
     work.recording->run_lane(work.lane, work.turn, *this, position);
     work.recording = nullptr;
+  } else if (work.mark != nullptr) {
+    work.mark->ns.store(now_ns(), std::memory_order_release);
+    work.mark = nullptr;
   } else if (!failed_.load(std::memory_order_acquire) &&
              position >= skip_until_.load(std::memory_order_relaxed)) {
     if (work.kernel == nullptr) {

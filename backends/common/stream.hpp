@@ -40,6 +40,12 @@ class Progress {
 
 class Recording;
 
+/// When a stream came to it, on the host's monotonic clock.
+struct Mark {
+  static constexpr int64_t kNotPassed = INT64_MIN;
+  std::atomic<int64_t> ns{kNotPassed};
+};
+
 class Stream {
  public:
   /// `threaded`: work runs on a thread of this stream's own; otherwise at once, in the caller.
@@ -64,6 +70,8 @@ class Stream {
   /// Later work waits until `other` has passed `position`, and is skipped when an error stands
   /// there: it is this stream's error then too.
   void wait(std::shared_ptr<Stream> other, uint64_t position);
+  /// Queues a look at the clock, which skipped work does not skip.
+  void mark(Mark* mark);
 
   /// Number of pieces of work queued so far: what an event records.
   uint64_t position() const { return queued_.value(); }
@@ -100,6 +108,7 @@ class Stream {
     Recording* recording = nullptr;
     uint32_t lane = 0;
     uint64_t turn = 0;
+    Mark* mark = nullptr;
   };
 
   Work& begin_push();

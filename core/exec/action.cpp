@@ -27,6 +27,8 @@ int32_t perform(const Action& action, gr_error_t* err) {
     case Action::kReplay:
       return action.capture->replay(action.capture->self, action.recording, action.streams.data(),
                                     static_cast<uint32_t>(action.streams.size()), err);
+    case Action::kMark:
+      return action.timing->mark(action.timing->self, action.mark, action.stream, err);
   }
   return GR_INTERNAL;
 }

@@ -12,6 +12,7 @@
 
 #include "core/device/device.hpp"
 #include "gradrack/capture.h"
+#include "gradrack/timing.h"
 
 namespace gradrack {
 
@@ -40,7 +41,8 @@ struct Action {
     kHostWait,  // the host waits for `event`: events do not cross devices
     kLaunch,    // `step`
     kRecord,    // `event`, on `stream`
-    kReplay     // `recording`, on `streams`
+    kReplay,    // `recording`, on `streams`
+    kMark       // `mark`, on `stream`
   };
   Kind kind = kLaunch;
   const gr_backend_t* backend = nullptr;  // of the event, or of the step
@@ -50,6 +52,8 @@ struct Action {
   const gr_capture_t* capture = nullptr;
   gr_recording_t* recording = nullptr;
   std::span<gr_stream_t* const> streams = {};
+  const gr_timing_t* timing = nullptr;
+  gr_mark_t* mark = nullptr;
 };
 
 /// Queues the step's kernel or copy. A status of the backend.

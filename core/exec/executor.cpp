@@ -207,9 +207,28 @@ Status Executor::make_actions(bool record) {
 
 Status Executor::run() {
   const Turn turn(exclusive_, &held_);
+  return perform_all(actions_);
+}
+
+Status Executor::run_timed(StepTimeline* out) {
+  if (timed_ == nullptr) {
+    const ThreadRole role(current_roles() | GR_THREAD_PLAN);
+    GR_ASSIGN(timed_, TimedSteps::make(*plan_, steps_));
+  }
+  const ThreadRole role(current_roles() | GR_THREAD_EXEC);
+  const Turn turn(exclusive_, &held_);
+  GR_TRY(timed_->compare_clocks());
+  out->start_ns = host_clock_ns();
+  GR_TRY(perform_all(timed_->actions()));
+  out->end_ns = host_clock_ns();
+  return timed_->read(&out->tasks);
+}
+
+/// A whole run; a failed one is undone.
+Status Executor::perform_all(std::span<const Action> actions) {
   undo_.number_run();
   const Action* failed = nullptr;
-  Status status = perform_all(&failed);
+  Status status = launch_all(actions, &failed);
   if (status.ok()) return status;
   const Status undone = undo_.restore();
   status = failed != nullptr && failed->kind == Action::kLaunch
@@ -223,9 +242,9 @@ Status Executor::run() {
 }
 
 /// Ends with empty streams. `failed`: the action that a backend refused at once.
-Status Executor::perform_all(const Action** failed) {
+Status Executor::launch_all(std::span<const Action> actions, const Action** failed) {
   gr_error_t err = {};
-  for (const Action& action : actions_) {
+  for (const Action& action : actions) {
     const int32_t code = perform(action, &err);
     if (code == GR_OK) continue;
     *failed = &action;

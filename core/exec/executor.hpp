@@ -20,6 +20,7 @@
 #include "core/exec/arena_blocks.hpp"
 #include "core/exec/recorder.hpp"
 #include "core/exec/stream_set.hpp"
+#include "core/exec/timeline.hpp"
 #include "core/exec/undo.hpp"
 #include "core/state/store.hpp"
 
@@ -73,6 +74,10 @@ class Executor {
   /// One step: launches all tasks, then waits for all streams. The error of a task carries its
   /// operator, stage and node.
   Status run();
+  /// run() with a clock: the tasks are launched one by one, recorded or not, and when each began
+  /// and ended goes to `out`. The same bits, in more time. The first call makes what the clock
+  /// needs. GR_UNSUPPORTED: names the backend that has no gr.timing/1; nothing was run. [exec]
+  Status run_timed(StepTimeline* out);
 
   /// Bytes allocated for this executor, on all devices; an arena given to make() is not counted.
   int64_t allocated_bytes() const;
@@ -86,7 +91,8 @@ class Executor {
   Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();
   Status make_actions(bool record);
-  Status perform_all(const Action** failed);
+  Status perform_all(std::span<const Action> actions);
+  Status launch_all(std::span<const Action> actions, const Action** failed);
   Status synchronize();
   Status diagnose(const Status& failure);
   bool writes_store(uint32_t task) const;
@@ -109,7 +115,8 @@ class Executor {
   std::vector<StepWait> waits_;
   std::vector<Step> steps_;
   std::unique_ptr<RecordedSteps> recorded_ = std::make_unique<RecordedSteps>();
-  std::vector<Action> actions_;  // of a run
+  std::vector<Action> actions_;        // of a run
+  std::unique_ptr<TimedSteps> timed_;  // null until run_timed()
   Undo undo_;
 };
 

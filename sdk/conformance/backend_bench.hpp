@@ -17,6 +17,7 @@ void add_memory_cases(std::vector<Case>* cases);    // L3, backend_memory_cases.
 void add_stream_cases(std::vector<Case>* cases);    // L4, backend_stream_cases.cpp
 void add_order_cases(std::vector<Case>* cases);     // L4, backend_order_cases.cpp
 void add_capture_cases(std::vector<Case>* cases);   // L4, backend_capture_cases.cpp
+void add_timing_cases(std::vector<Case>* cases);    // L4, backend_timing_cases.cpp
 void add_training_cases(std::vector<Case>* cases);  // L5, backend_training_cases.cpp
 
 }  // namespace gradrack::conform

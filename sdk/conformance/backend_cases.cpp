@@ -59,6 +59,7 @@ void add_backend_cases(const Target&, std::vector<Case>* cases) {
   add_stream_cases(cases);
   add_order_cases(cases);
   add_capture_cases(cases);
+  add_timing_cases(cases);
   add_training_cases(cases);
 }
 

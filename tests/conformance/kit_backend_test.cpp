@@ -104,6 +104,31 @@ TEST(KitBackend, SeesAnErrorThatIsLost) {
                  "work is lost before stream_synchronize");
 }
 
+TEST(KitBackend, SeesAMarkThatDoesNotWaitForItsStream) {
+  expect_streams("mark_at_once", {"L4.timing.spans"}, "marks say that work took ",
+                 {"L4.timing.again", "L4.timing.one_clock", "L4.timing.recorded"});
+}
+
+TEST(KitBackend, SeesTimesInAnotherUnit) {
+  expect_streams("marks_in_microseconds", {"L4.timing.spans"}, "marks say that work took ");
+}
+
+TEST(KitBackend, SeesAMarkThatKeepsItsFirstTime) {
+  expect_streams("mark_keeps_first", {"L4.timing.again"},
+                 "a mark that is queued again keeps its first time: ");
+}
+
+TEST(KitBackend, SeesStreamsWithAClockEach) {
+  expect_streams("mark_clock_by_stream", {"L4.timing.one_clock"},
+                 "a stream that waited for another one was there earlier by its marks: ",
+                 {"L4.timing.spans", "L4.timing.again"});
+}
+
+TEST(KitBackend, SeesATimeOfAMarkThatHasNone) {
+  expect_streams("reads_unmarked", {"L4.timing.unmarked"},
+                 "read of a mark that was never queued gave GR_OK, wanted GR_FAILED_PRECONDITION");
+}
+
 TEST(KitBackend, SeesMemoryThatIsNotAligned) {
   const KitRun run = run_with("unaligned", {"--filter", "L3.memory.*"});
   EXPECT_EQ(ids_with(run, "fail"), Ids{"L3.memory.alignment"});

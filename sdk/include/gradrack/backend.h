@@ -169,7 +169,7 @@ typedef struct gr_backend {
   int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
                     DLTensor* const* outputs, const DLTensor* workspace, gr_stream_t* stream,
                     gr_error_t* err);
-  /// (optional) Extension "gr.capture/1" (capture.h), ... or NULL. [any]
+  /// (optional) Extension "gr.capture/1" (capture.h), "gr.timing/1" (timing.h), ... or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);
 } gr_backend_t;
 

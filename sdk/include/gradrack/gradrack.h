@@ -19,5 +19,6 @@
 #include "gradrack/scheduler.h"
 #include "gradrack/status.h"
 #include "gradrack/tensor.h"
+#include "gradrack/timing.h"
 
 #endif  // GRADRACK_GRADRACK_H_

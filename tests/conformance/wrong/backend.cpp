@@ -14,6 +14,7 @@
 #include "backends/common/host_backend.hpp"
 #include "backends/common/stream.hpp"
 #include "backends/reference/kernels.hpp"
+#include "tests/conformance/wrong/timing_faults.hpp"
 
 namespace {
 
@@ -246,6 +247,7 @@ void spoil(const std::string& fault, gr_backend_t* table) {
     table->allocate = Faulty::allocate_askew;
     table->release = Faulty::release_askew;
   }
+  FaultyTiming::spoil(fault, table);
 }
 
 // ---- The plugin
@@ -278,7 +280,8 @@ const gr_option_t options[] = {
                   "synchronize_does_nothing|event_too_early|event_keeps_first|loses_errors|"
                   "unaligned|writes_past|reads_beyond|writes_input|leaves_last|wrong_in_place|"
                   "dirty_workspace|relu_swallows_nan|max_swallows_nan|wavers|claims_float64|"
-                  "claims_alpha",
+                  "claims_alpha|mark_at_once|mark_keeps_first|mark_clock_by_stream|"
+                  "marks_in_microseconds|reads_unmarked",
                   "What is wrong."),
     GR_OPT_INT("streams", "4", 1, 16, "Streams offered."),
 };

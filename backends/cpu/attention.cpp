@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention is made of beside products and softmax: RotaryEmbedding, gradrack.CausalMask,
-// Trilu; and gradrack.Dropout. All on float32.
+// What is around attention (flash_attention.cpp), or what it is made of where it is decomposed:
+// RotaryEmbedding, gradrack.CausalMask, Trilu; and gradrack.Dropout. All on float32.
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -24,11 +24,13 @@ void add_move_kernels(host::KernelTable& table, const Context& context);     // 
 void add_slice_kernels(host::KernelTable& table, const Context& context);    // slice.cpp
 void add_index_kernels(host::KernelTable& table, const Context& context);    // index.cpp
 
-void add_loss_kernels(host::KernelTable& table, const Context& context);        // loss.cpp
-void add_update_kernels(host::KernelTable& table, const Context& context);      // update.cpp
-void add_attention_kernels(host::KernelTable& table, const Context& context);   // attention.cpp
-void add_conv_kernels(host::KernelTable& table, const Context& context);        // conv.cpp
-void add_pool_kernels(host::KernelTable& table, const Context& context);        // pooling.cpp
+void add_loss_kernels(host::KernelTable& table, const Context& context);       // loss.cpp
+void add_update_kernels(host::KernelTable& table, const Context& context);     // update.cpp
+void add_attention_kernels(host::KernelTable& table, const Context& context);  // attention.cpp
+void add_flash_attention_kernels(host::KernelTable& table,
+                                 const Context& context);                 // flash_attention.cpp
+void add_conv_kernels(host::KernelTable& table, const Context& context);  // conv.cpp
+void add_pool_kernels(host::KernelTable& table, const Context& context);  // pooling.cpp
 void add_batch_norm_kernels(host::KernelTable& table, const Context& context);  // batch_norm.cpp
 
 /// All of the above.

@@ -3,6 +3,8 @@
 //
 // Attention here is the formula itself, one query at a time: the oracle of its decomposition.
 // Invariant: a query that sees no key gives zeros. Formulas: docs/operators.md.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/reference/function_kernel.hpp"
@@ -73,10 +75,10 @@ double score(const AttentionSizes& a, const T* q, const T* k, int64_t t, int64_t
   return sum + static_cast<double>(host::data<T>(mask)[mask_at]);
 }
 
-/// Turns n scores into weights that sum to 1; into zeros when all are -inf.
+/// Turns n scores into weights that sum to 1; into zeros when all are -inf. A NaN makes all NaN.
 void to_weights(double* scores, int64_t n) {
   double max = kMinusInfinity, sum = 0;
-  for (int64_t s = 0; s < n; ++s) max = std::fmax(max, scores[s]);
+  for (int64_t s = 0; s < n; ++s) max = std::isnan(max) ? max : std::max(scores[s], max);
   for (int64_t s = 0; s < n; ++s) {
     scores[s] = max == kMinusInfinity ? 0.0 : std::exp(scores[s] - max);
     sum += scores[s];

@@ -64,6 +64,7 @@ const char* example_text(const std::string& op) {
       {"ReduceSum", "f:2,4 k:1"},
       {"RotaryEmbedding", "f:1,2,3,4 f:1,3,2 f:1,3,2"},
       {"Attention", "f:1,2,3,4 f:1,2,3,4 f:1,2,3,4 @is_causal=1"},
+      {"gradrack.AttentionGrad", "f:1,2,3,4 f:1,2,3,4 f:1,2,3,4 f:1,2,3,4 @is_causal=1"},
       {"SoftmaxCrossEntropyLoss", "f:2,4 i:2"},
       {"gradrack.SoftmaxCrossEntropyLossGrad", "f: f:2,4 i:2"},
       {"gradrack.CountTargets", "i:2"},

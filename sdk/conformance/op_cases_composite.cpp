@@ -32,6 +32,28 @@ void add_attention(std::vector<OpCase>* cases) {
       {"Attention", {f({2, 2, 3, 2}), f({2, 2, 4, 2}), f({2, 2, 4, 2}), f({2, 1, 3, 4})}, {}, 1});
   cases->push_back(
       {"Attention", {f({2, 4, 16, 8}), f({2, 4, 16, 8}), f({2, 4, 16, 8})}, causal, 1});
+  cases->push_back(
+      {"Attention", {f({1, 2, 70, 4}), f({1, 1, 90, 4}), f({1, 1, 90, 3})}, causal, 1});
+}
+
+void add_attention_grad(std::vector<OpCase>* cases) {
+  const Attrs causal{{"is_causal", int64_t{1}}};
+  const auto add = [&](const Ints& gy, const Ints& q, const Ints& k, const Ints& v, Attrs attrs) {
+    cases->push_back({"gradrack.AttentionGrad", {f(gy), f(q), f(k), f(v)}, std::move(attrs), 3});
+  };
+  add({2, 2, 3, 3}, {2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {});
+  add({1, 4, 3, 2}, {1, 4, 3, 2}, {1, 2, 3, 2}, {1, 2, 3, 2}, causal);
+  add({1, 2, 70, 3}, {1, 2, 70, 4}, {1, 1, 90, 4}, {1, 1, 90, 3}, causal);
+  add({1, 2, 130, 4}, {1, 2, 130, 4}, {1, 2, 100, 4}, {1, 2, 100, 4}, causal);
+  Attrs packed{{"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}, {"scale", 0.3}};
+  add({2, 3, 12}, {2, 3, 8}, {2, 4, 4}, {2, 4, 6}, packed);
+  packed.set("softcap", 1.5);
+  add({2, 3, 12}, {2, 3, 8}, {2, 4, 4}, {2, 4, 6}, packed);
+  cases->push_back(
+      {"gradrack.AttentionGrad",
+       {f({2, 2, 3, 2}), f({2, 2, 3, 2}), f({2, 2, 4, 2}), f({2, 2, 4, 2}), f({2, 1, 3, 4})},
+       {},
+       3});
 }
 
 void add_rest(std::vector<OpCase>* cases) {
@@ -62,6 +84,7 @@ std::vector<OpCase> composite_cases() {
   std::vector<OpCase> cases;
   add_products(&cases);
   add_attention(&cases);
+  add_attention_grad(&cases);
   add_rest(&cases);
   return cases;
 }

@@ -36,6 +36,7 @@ const std::map<std::string, double> kFloat32 = {
     {"gradrack.BatchNormalizationGrad", 1e-6},
     // Made of the above.
     {"Attention", 4e-6},
+    {"gradrack.AttentionGrad", 8e-6},
     {"Gemm", 2e-6},
     {"MatMul", 2e-6},
     {"GroupNormalization", 1e-6},
@@ -83,8 +84,11 @@ Specials defined_specials(const std::string& op, size_t k, gr_dtype_t to) {
   // Padding is 0 times a weight, or nothing at all: both are right.
   if (op == "Conv" && k == 1) return Specials::kNone;
   if (op == "gradrack.ConvWeightGrad" && k == 0) return Specials::kNone;
+  // So is what a query may not see.
+  if (op == "gradrack.AttentionGrad" || (op == "Attention" && k == 2)) return Specials::kNone;
   // Inf - Inf and 0 * Inf in the middle, depending on the formula.
-  if (op == "gradrack.GeluGrad" || op == "gradrack.SoftmaxCrossEntropyLossGrad") {
+  if (op == "gradrack.GeluGrad" || op == "gradrack.SoftmaxCrossEntropyLossGrad" ||
+      op == "Attention") {
     return Specials::kNaN;
   }
   return Specials::kAll;

@@ -166,6 +166,20 @@ void add_attention(std::vector<GradCase>* rows) {
       {});
   add("blind_query_causal", {1, 2, 2, 2}, {1, 1, 2, 2}, {1, 1, 2, 2},
       bools({1, 2, 2, 2}, {0, 1, 1, 1, 1, 0, 1, 1}), causal);
+  const auto grad = [&](const char* note, Ints gy, Ints q, Ints k, Ints v, CaseInput mask,
+                        Attrs attrs) {
+    GradCase row = own_case(
+        "AttentionGrad", note,
+        {wrt(std::move(gy)), wrt(std::move(q)), wrt(std::move(k)), wrt(std::move(v)), mask},
+        std::move(attrs));
+    row.outputs = 3;
+    rows->push_back(row);
+  };
+  grad("plain", {2, 2, 3, 3}, {2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, missing(), {});
+  grad("causal_groups", {1, 4, 3, 2}, {1, 4, 3, 2}, {1, 2, 3, 2}, {1, 2, 3, 2}, missing(), causal);
+  grad("packed_mask_per_head", {1, 3, 8}, {1, 3, 8}, {1, 3, 4}, {1, 3, 4}, wrt({4, 3, 3}), packed);
+  grad("blind_query", {1, 2, 2, 2}, {1, 2, 2, 2}, {1, 2, 3, 2}, {1, 2, 3, 2},
+       bools({2, 3}, {0, 0, 0, 0, 1, 1}), {});
   // One column: nothing is hidden, so that no sum is infinite.
   rows->push_back(own_case("CausalMask", "one_column", {wrt({2, 3, 1})}));
   rows->push_back(onnx_case("Trilu", "lower", {wrt({2, 3, 4})}, {{"upper", int64_t{0}}}));

@@ -76,15 +76,17 @@ class Net {
 
   /// Causal attention with grouped key/value heads, x [B, T, D] -> [B, T, D].
   Value attention(const std::string& name, Value x) {
-    Value q = split_heads(linear(name + ".q", x, c_.dim, c_.dim), c_.heads);
-    Value k = split_heads(linear(name + ".k", x, c_.dim, kv_dim()), c_.kv_heads);
-    const Value v = split_heads(linear(name + ".v", x, c_.dim, kv_dim()), c_.kv_heads);
+    Value q = linear(name + ".q", x, c_.dim, c_.dim);
+    Value k = linear(name + ".k", x, c_.dim, kv_dim());
+    const Value v = linear(name + ".v", x, c_.dim, kv_dim());
     if (c_.rope) {
-      q = rotate(q);
-      k = rotate(k);
+      q = rotate(q, c_.heads);
+      k = rotate(k, c_.kv_heads);
     }
-    const Value y = g_.node("Attention", {q, k, v}, {{"is_causal", 1}});  // [B, H, T, hd]
-    const Value joined = g_.reshape(g_.transpose(y, {0, 2, 1, 3}), {0, 0, c_.dim});
+    // [B, T, H*hd] all along: heads lie side by side, and nothing is transposed.
+    const Value joined =
+        g_.node("Attention", {q, k, v},
+                {{"is_causal", 1}, {"q_num_heads", c_.heads}, {"kv_num_heads", c_.kv_heads}});
     return dropout(linear(name + ".proj", joined, c_.dim, c_.dim, residual_init()));
   }
 
@@ -131,10 +133,9 @@ class Net {
   }
 
   /// [B, T, heads*hd] -> [B, heads, T, hd]
-  Value split_heads(Value x, int64_t heads) {
-    return g_.transpose(g_.reshape(x, {0, 0, heads, c_.head_dim()}), {0, 2, 1, 3});
+  Value rotate(Value x, int64_t heads) {
+    return g_.node("RotaryEmbedding", {x, cos_, sin_}, {{"num_heads", heads}});
   }
-  Value rotate(Value x) { return g_.node("RotaryEmbedding", {x, cos_, sin_}); }
   Value dropout(Value x) { return drop_ > 0 ? g_.dropout(x, drop_) : x; }
 
   int64_t kv_dim() const { return c_.kv_heads * c_.head_dim(); }

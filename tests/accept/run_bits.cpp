@@ -10,12 +10,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/base/log.hpp"
-#include "core/plan/content_hash.hpp"
 #include "core/train/trainer.hpp"
+#include "tests/accept/step_hash.hpp"
 
 namespace gradrack {
 namespace {
@@ -26,55 +24,14 @@ struct Request {
   bool fresh_plans = false;
 };
 
-const char* class_of(Source source) {
-  switch (source) {
-    case Source::kParameter:
-      return "parameters";
-    case Source::kBuffer:
-      return "buffers";
-    case Source::kState:
-      return "state";
-    default:
-      return nullptr;  // accumulators live within a step
-  }
-}
-
-/// Hashes of the store's tensors: of each class, and of each class by what its names begin with.
-Status hash_store(const Store& store, nlohmann::json* out) {
-  std::map<std::string, ContentHash> hashes;
-  std::vector<std::byte> bytes;
-  for (const StoredTensor& tensor : store.tensors()) {
-    const char* const kind = class_of(tensor.source);
-    if (kind == nullptr) continue;
-    bytes.resize(static_cast<size_t>(tensor.bytes));
-    GR_TRY(store.read(tensor.name, bytes));
-    const std::string owner = tensor.name.substr(0, tensor.name.rfind('.'));
-    const std::string part = fmt::format("{} {}", kind, owner);
-    for (const std::string& key : {std::string(kind), part}) {
-      hashes[key].add(tensor.name).add_bytes(bytes.data(), bytes.size());
-    }
-  }
-  for (auto& [key, hash] : hashes) (*out)[key] = hash.digest().text();
-  return {};
-}
-
 Status run(const Request& request) {
   GR_ASSIGN(const std::unique_ptr<Session> session, open_session(request.session));
   GR_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::make(*session));
   if (request.fresh_plans) trainer->programs().plan_afresh();
-  nlohmann::json out;
-  ContentHash losses;
-  int64_t updated = 0;
-  for (int64_t step = 0; step < request.steps; ++step) {
-    GR_ASSIGN(const StepReport report, trainer->step());
-    losses.add_bytes(&report.loss, sizeof report.loss);
-    for (const double mean : trainer->objective_means()) losses.add_bytes(&mean, sizeof mean);
-    updated += report.updated ? 1 : 0;
-  }
-  GR_TRY(hash_store(trainer->programs().store(), &out));
-  out["losses"] = losses.digest().text();
+  GR_ASSIGN(const StepHash hash, hash_of_steps(*trainer, request.steps));
+  nlohmann::json out = hash.of;
   out["steps"] = request.steps;
-  out["updates"] = updated;
+  out["updates"] = hash.updates;
   out["plans"] = trainer->setup().machine->plans_text();
   std::puts(out.dump(1).c_str());
   return {};

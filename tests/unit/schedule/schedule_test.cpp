@@ -173,7 +173,7 @@ TaskTable random_table(uint32_t seed, uint32_t count) {
 
 TEST(HappensBefore, WaitsOfRandomSchedulesSufficeAndEachIsNeeded) {
   size_t mutations = 0;
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     const TaskTable table = random_table(seed, 24);
     toy::Scheduler scheduler = toy::Scheduler::random(1 + seed % 4, seed);
     const Schedule made = ask(scheduler, table);

@@ -65,7 +65,9 @@ int32_t copy(void*, const DLTensor* destination, const DLTensor* source, gr_stre
 
 int32_t stream_create(void* self, gr_stream_t** out, gr_error_t* err) noexcept {
   return guarded("stream_create", err, [&] {
-    auto stream = std::make_shared<Stream>(backend_of(self)->config.threaded);
+    const HostBackendConfig& config = backend_of(self)->config;
+    auto seat = config.threaded && config.seat ? config.seat() : nullptr;
+    auto stream = std::make_shared<Stream>(config.threaded, std::move(seat));
     *out = reinterpret_cast<gr_stream_t*>(new std::shared_ptr<Stream>(std::move(stream)));
     return GR_OK;
   });

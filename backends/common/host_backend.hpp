@@ -6,10 +6,12 @@
 // exception leaves, and a launch allocates nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "backends/common/kernel.hpp"
+#include "backends/common/stream.hpp"
 
 namespace gradrack::host {
 
@@ -18,6 +20,8 @@ struct HostBackendConfig {
   bool threaded = false;          // streams with a thread each; otherwise work runs inside the call
   uint32_t max_streams = 1;       // told to the host
   std::shared_ptr<void> context;  // kept alive as long as the backend (a thread pool)
+  /// (optional) Called for each threaded stream that is made. [plan]
+  std::function<std::unique_ptr<Seat>()> seat;
 };
 
 /// Alignment of every allocation and workspace, in bytes.

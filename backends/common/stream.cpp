@@ -47,7 +47,8 @@ void Progress::wait(uint64_t target) {
   sleepers_.fetch_sub(1);
 }
 
-Stream::Stream(bool threaded) : queue_(threaded ? kQueue : 1), pointers_(kPointers) {
+Stream::Stream(bool threaded, std::unique_ptr<Seat> seat)
+    : queue_(threaded ? kQueue : 1), pointers_(kPointers), seat_(std::move(seat)) {
   if (threaded) thread_ = std::thread([this] { worker(); });
 }
 
@@ -219,6 +220,7 @@ void Stream::execute(Work& work, uint64_t position) {
 }
 
 void Stream::worker() {
+  if (seat_ != nullptr) seat_->enter();
   for (uint64_t at = 0;; ++at) {
     queued_.wait(at + 1);
     if (stop_.load()) return;

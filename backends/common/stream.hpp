@@ -46,10 +46,20 @@ struct Mark {
   std::atomic<int64_t> ns{kNotPassed};
 };
 
+/// Where the thread of a stream belongs: on which core, with which helpers. Kept until the stream
+/// is destroyed.
+class Seat {
+ public:
+  virtual ~Seat() = default;
+  /// Called by that thread before its first work.
+  virtual void enter() = 0;
+};
+
 class Stream {
  public:
-  /// `threaded`: work runs on a thread of this stream's own; otherwise at once, in the caller.
-  explicit Stream(bool threaded);
+  /// `threaded`: work runs on a thread of this stream's own, which takes `seat` if there is one;
+  /// otherwise at once, in the caller.
+  explicit Stream(bool threaded, std::unique_ptr<Seat> seat = nullptr);
   /// Finishes all queued work first.
   ~Stream();
   Stream(const Stream&) = delete;
@@ -142,6 +152,7 @@ class Stream {
   std::atomic<uint64_t> skip_until_{0};
 
   std::atomic<bool> stop_{false};
+  std::unique_ptr<Seat> seat_;
   std::thread thread_;
 };
 

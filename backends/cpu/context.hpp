@@ -10,7 +10,10 @@
 namespace gradrack::cpu {
 
 struct Context {
-  explicit Context(int threads) : pool(threads), loops(simd()) {}
+  explicit Context(int threads) : Context(1, threads, {}) {}
+  /// As Pool's.
+  Context(int streams, int threads_per_stream, const std::vector<int>& cores)
+      : pool(streams, threads_per_stream, cores), loops(simd()) {}
   mutable Pool pool;
   const Simd& loops;
 };

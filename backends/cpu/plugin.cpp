@@ -1,28 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry of the cpu backend: the embedded default. Streams are threads; kernels share one pool.
+// Entry of the cpu backend: the embedded default. Streams are threads; the threads of the backend
+// are divided among them.
 #include "backends/common/host_backend.hpp"
+#include "backends/cpu/cores.hpp"
 #include "backends/cpu/kernels.hpp"
 
 namespace {
 
-const gr_option_t options[] = {GR_OPT_INT(
-    "threads", "0", 0, 1024, "threads that share a kernel; 0: every core this process may use")};
+namespace cpu = gradrack::cpu;
 
-int32_t create(const gr_host_t*, const gr_options_t* values, void* instance,
+const gr_option_t options[] = {
+    GR_OPT_INT("threads", "0", 0, 1024,
+               "threads of the backend; 0: every core this process may use"),
+    GR_OPT_INT("threads_per_stream", "0", 0, 1024, "threads of one stream; 0: all of them"),
+    GR_OPT_BOOL("pin", "true", "a core for each thread, where there are as many of both"),
+};
+
+/// How the threads are divided. What is left when they do not go round is not used.
+struct Division {
+  int threads = 1;
+  int per_stream = 1;
+  int streams() const { return threads / per_stream; }
+  int used() const { return streams() * per_stream; }
+};
+
+int int_option(const gr_options_t* values, const char* name) {
+  const gr_option_value_t* const value = gr_options_find(values, name);
+  return value != nullptr ? static_cast<int>(value->i) : 0;
+}
+
+int32_t read_division(const gr_options_t* values, Division* out, gr_error_t* err) {
+  out->threads = int_option(values, "threads");
+  if (out->threads == 0) out->threads = cpu::available_threads();
+  out->per_stream = int_option(values, "threads_per_stream");
+  if (out->per_stream == 0) out->per_stream = out->threads;
+  if (out->per_stream <= out->threads) return GR_OK;
+  const std::string text = "a stream cannot have " + std::to_string(out->per_stream) +
+                           " threads: the backend has " + std::to_string(out->threads) +
+                           " (option `threads`; 0 counts the cores): lower one or raise the other";
+  return gr_fail(err, GR_INVALID_ARGUMENT, "threads_per_stream", text.c_str());
+}
+
+/// The core of each thread; none, and why, when threads go where the system puts them.
+cpu::CoreOrder choose_cores(const Division& division) {
+  const std::vector<int> allowed = cpu::allowed_cores();
+  if (static_cast<size_t>(division.used()) != allowed.size()) {
+    // With a part of the cores, or more threads than cores, others would be sent to the same ones.
+    return {{},
+            std::to_string(division.used()) + " threads, and the process may use " +
+                std::to_string(allowed.size()) + " cores; as many of both can be pinned"};
+  }
+  const std::string problem = cpu::pinning_problem();
+  return problem.empty() ? cpu::core_order(allowed) : cpu::CoreOrder{{}, problem};
+}
+
+/// A warning to those who asked for it in so many words.
+void say_unpinned(const gr_host_t* host, const std::string& problem, bool asked) {
+  if (host == nullptr || host->log == nullptr) return;
+  const std::string text = "cpu: threads are not pinned to cores: " + problem +
+                           " (`pin: false` leaves them to the system)";
+  host->log(host->context, asked ? GR_LOG_WARN : GR_LOG_DEBUG, text.c_str());
+}
+
+std::string counted(int count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string describe(const Division& division, const char* loops, bool pinned) {
+  std::string text = std::string("host memory, float32 with ") + loops + " and oneDNN, ";
+  if (division.streams() > 1) text += counted(division.streams(), "stream") + " of ";
+  text += counted(division.per_stream, "thread");
+  return text + (pinned ? ", a core each" : "");
+}
+
+int32_t create(const gr_host_t* host, const gr_options_t* values, void* instance,
                gr_error_t* err) noexcept {
   try {
-    const gr_option_value_t* wanted = gr_options_find(values, "threads");
-    int threads = wanted != nullptr ? static_cast<int>(wanted->i) : 0;
-    if (threads == 0) threads = gradrack::cpu::available_threads();
-    auto context = std::make_shared<gradrack::cpu::Context>(threads);
+    Division division;
+    const int32_t status = read_division(values, &division, err);
+    if (status != GR_OK) return status;
+    cpu::CoreOrder order;
+    if (int_option(values, "pin") != 0) {
+      order = choose_cores(division);
+      const bool asked = gr_options_find(values, "pin")->is_default == 0;
+      if (order.cores.empty()) say_unpinned(host, order.problem, asked);
+    }
+    auto context =
+        std::make_shared<cpu::Context>(division.streams(), division.per_stream, order.cores);
     gradrack::host::KernelTable table;
-    gradrack::cpu::add_all_kernels(table, *context);
+    cpu::add_all_kernels(table, *context);
     gradrack::host::HostBackendConfig config;
-    config.description = "host memory, float32 with " + std::string(context->loops.name) +
-                         " and oneDNN, " + std::to_string(threads) +
-                         (threads == 1 ? " thread" : " threads");
+    config.description = describe(division, context->loops.name, !order.cores.empty());
     config.threaded = true;
-    config.max_streams = 64;
+    config.max_streams = static_cast<uint32_t>(division.streams());
+    config.seat = [pool = &context->pool] { return pool->take_seat(); };
     config.context = std::move(context);
     return gradrack::host::make_host_backend(std::move(table), std::move(config),
                                              static_cast<gr_backend_t*>(instance), err);

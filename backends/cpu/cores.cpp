@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cores: see cores.hpp. Without hwloc at build time there is no order, and nothing is pinned.
+#include "backends/cpu/cores.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#if GRADRACK_CPU_HWLOC
+#include <hwloc.h>
+#endif
+
+namespace gradrack::cpu {
+namespace {
+
+struct FileCloser {
+  void operator()(FILE* file) const { (void)std::fclose(file); }
+};
+using File = std::unique_ptr<FILE, FileCloser>;
+
+/// Whole cores of "quota period" (cgroup v2 cpu.max) or of v1's two files; 0: no limit.
+int quota_cores() {
+  long long quota = 0, period = 0;
+  if (const File file{std::fopen("/sys/fs/cgroup/cpu.max", "r")}) {
+    if (std::fscanf(file.get(), "%lld %lld", &quota, &period) != 2) return 0;  // "max"
+  } else {
+    const File first{std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")};
+    const File second{std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")};
+    const bool both = first && second && std::fscanf(first.get(), "%lld", &quota) == 1 &&
+                      std::fscanf(second.get(), "%lld", &period) == 1;
+    if (!both) return 0;
+  }
+  if (quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::max<long long>(1, quota / period));
+}
+
+}  // namespace
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::vector<int> cores;
+  for (int k = 0; k < CPU_SETSIZE; ++k) {
+    if (CPU_ISSET(static_cast<size_t>(k), &set)) cores.push_back(k);
+  }
+  return cores;
+}
+
+int available_threads() {
+  int cores = static_cast<int>(allowed_cores().size());
+  if (cores == 0) cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int quota = quota_cores();
+  if (quota > 0) cores = std::min(cores, quota);
+  return std::max(cores, 1);
+}
+
+std::string pinning_problem() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int error = pthread_getaffinity_np(pthread_self(), sizeof set, &set);
+  if (error == 0) error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  return error == 0 ? "" : std::string("the system refuses it: ") + std::strerror(error);
+}
+
+void stay_on(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(core), &set);
+  (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+#if GRADRACK_CPU_HWLOC
+
+namespace {
+
+struct TopologyDestroyer {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, TopologyDestroyer>;
+
+Topology load_topology(const char* synthetic) {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return nullptr;
+  Topology topology(raw);
+  if (synthetic != nullptr && hwloc_topology_set_synthetic(raw, synthetic) != 0) return nullptr;
+  return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
+}
+
+/// A hardware thread: how many allowed ones of its core come before it, and its number.
+struct HardwareThread {
+  int sibling = 0;
+  int number = 0;
+};
+
+/// In hwloc's order, in which what is near stands together.
+std::vector<HardwareThread> hardware_threads(hwloc_topology_t topology,
+                                             const std::vector<int>& allowed) {
+  std::vector<HardwareThread> found;
+  hwloc_obj_t core = nullptr, pu = nullptr;
+  int sibling = 0;
+  while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != nullptr) {
+    const int number = static_cast<int>(pu->os_index);
+    if (!std::binary_search(allowed.begin(), allowed.end(), number)) continue;
+    hwloc_obj_t const owner = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
+    sibling = owner != nullptr && owner == core ? sibling + 1 : 0;
+    core = owner;
+    found.push_back({sibling, number});
+  }
+  return found;
+}
+
+}  // namespace
+
+CoreOrder core_order(const std::vector<int>& allowed, const char* synthetic) {
+  const Topology topology = load_topology(synthetic);
+  if (topology == nullptr) return {{}, "hwloc cannot read the machine's topology"};
+  std::vector<HardwareThread> threads = hardware_threads(topology.get(), allowed);
+  std::stable_sort(threads.begin(), threads.end(),
+                   [](const auto& a, const auto& b) { return a.sibling < b.sibling; });
+  CoreOrder order;
+  for (const HardwareThread& each : threads) order.cores.push_back(each.number);
+  if (order.cores.size() != allowed.size() || allowed.empty()) {
+    return {{},
+            "hwloc knows " + std::to_string(order.cores.size()) + " of the " +
+                std::to_string(allowed.size()) + " cores that this process may use"};
+  }
+  return order;
+}
+
+#else
+
+CoreOrder core_order(const std::vector<int>&, const char*) {
+  return {{}, "this backend was built without hwloc"};
+}
+
+#endif
+
+}  // namespace gradrack::cpu

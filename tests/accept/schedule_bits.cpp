@@ -34,7 +34,7 @@ struct Request {
   int64_t schedules = 64;
   int64_t from = 0;
   int64_t steps = 2;
-  std::string backend = "{plugin: cpu, threads: 1}";
+  std::string backend = "{plugin: cpu, threads: 8, threads_per_stream: 1}";
 };
 
 /// What number K stands for.

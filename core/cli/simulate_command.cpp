@@ -11,7 +11,7 @@
 #include "core/simulate/orders/named_orders.hpp"
 #include "core/simulate/read_table.hpp"
 #include "core/simulate/report.hpp"
-#include "core/simulate/timeline.hpp"
+#include "core/simulate/sim_timeline.hpp"
 #include "core/state/atomic_file.hpp"
 
 namespace gradrack {
@@ -96,14 +96,9 @@ Status apply_overrides(const SimulateRequest& request, SimTable* table) {
   return {};
 }
 
-Status write_files(const SimulateRequest& request, const SimTable& table, const Planned& planned,
-                   const Simulation& simulation) {
-  if (!request.svg.empty()) {
-    GR_TRY(write_file(request.svg, timeline_svg(table, planned.schedule, simulation)));
-  }
-  if (!request.trace.empty()) {
-    GR_TRY(write_file(request.trace, timeline_trace(table, planned.schedule, simulation)));
-  }
+Status write_files(const SimulateRequest& request, const Timeline& timeline) {
+  if (!request.svg.empty()) GR_TRY(write_file(request.svg, timeline_svg(timeline)));
+  if (!request.trace.empty()) GR_TRY(write_file(request.trace, timeline_trace(timeline)));
   return {};
 }
 
@@ -126,15 +121,16 @@ Status run_simulate(PluginRegistry& registry, const SimulateRequest& request) {
   GR_ASSIGN(const Planned planned, request.order.empty() ? plan_by_plugin(registry, table, request)
                                                          : plan_by_order(table, request));
   GR_ASSIGN(const Simulation simulation, simulate(table, planned.schedule));
+  const Timeline timeline = timeline_of(table, planned.schedule, simulation);
   const Report report = {table, planned.schedule, simulation, planned.notes};
   if (request.json) {
     fmt::print("{}", report_json(report));
   } else {
     constexpr size_t kColumns = 100, kRows = 40;
-    fmt::print("{}{}", report_text(report),
-               timeline_text(table, planned.schedule, simulation, kColumns, kRows));
+    fmt::print("{}{}{}", report_text(report), timeline_text(timeline, kColumns, kRows),
+               timeline_legend());
   }
-  GR_TRY(write_files(request, table, planned, simulation));
+  GR_TRY(write_files(request, timeline));
   return check_memory(table, simulation);
 }
 

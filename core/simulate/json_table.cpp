@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/text.hpp"
+#include "core/schedule/task_kind.hpp"
 #include "core/simulate/read_table.hpp"
 #include "core/simulate/table_builder.hpp"
 
@@ -234,7 +235,7 @@ std::string task_text(const SimTable& table, uint32_t index) {
   const Task& task = table.tasks.tasks[index];
   const SimTask& more = table.more[index];
   ObjectText out;
-  out.text("id", task.name).text("kind", task_kind_name(task.kind));
+  out.text("id", task.name).text("kind", task_kind(task.kind).name);
   if (table.is_transfer(index)) {
     out.text("link", table.links[table.link_of(index)].name);
   } else {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/schedule/task_kind.hpp"
+
 namespace gradrack {
 namespace {
 
@@ -127,15 +129,12 @@ Status finish_table(SimTable* table) {
 }
 
 const std::vector<std::string>& task_kind_names() {
-  static const std::vector<std::string> names = {"forward", "input_gradient", "weight_gradient",
-                                                 "update",  "collective",     "copy"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (int32_t kind = 0; kind < kTaskKinds; ++kind) all.push_back(task_kind(kind).name);
+    return all;
+  }();
   return names;
-}
-
-const char* task_kind_name(int32_t kind) {
-  const auto& names = task_kind_names();
-  const auto index = static_cast<size_t>(kind);
-  return index < names.size() ? names[index].c_str() : "other";
 }
 
 const std::vector<std::string>& link_policy_names() {

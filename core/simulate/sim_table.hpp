@@ -66,9 +66,7 @@ struct SimTable {
 /// link, bytes freed as a scheduler is told them. GR_INVALID_ARGUMENT names the task.
 Status finish_table(SimTable* table);
 
-/// "forward", "input_gradient", ... for GR_KIND_*.
-const char* task_kind_name(int32_t kind);
-/// All of them, in the order of their numbers.
+/// Of task_kind.hpp, in the order of their numbers.
 const std::vector<std::string>& task_kind_names();
 /// "fifo", "priority", "preemptive".
 const std::vector<std::string>& link_policy_names();

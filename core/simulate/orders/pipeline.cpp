@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/schedule/task_kind.hpp"
+
 namespace gradrack {
 namespace {
 
@@ -24,7 +26,7 @@ Result<PipelineKind> kind_of(const SimTable& table, uint32_t index) {
   }
   return not_a_pipeline(table, fmt::format("task '{}' of a device is '{}', wanted forward, "
                                            "input_gradient or weight_gradient",
-                                           task.name, task_kind_name(task.kind)));
+                                           task.name, task_kind(task.kind).name));
 }
 
 Status check_complete(const SimTable& table, const Pipeline& pipeline) {
@@ -34,7 +36,7 @@ Status check_complete(const SimTable& table, const Pipeline& pipeline) {
         if (kind == kW && pipeline.fused) continue;
         if (!pipeline.all(s, j, kind).empty()) continue;
         return not_a_pipeline(table, fmt::format("device '{}' has no {} of microbatch {}",
-                                                 table.devices[s].name, task_kind_name(kind), j));
+                                                 table.devices[s].name, task_kind(kind).name, j));
       }
     }
   }

@@ -2,6 +2,8 @@
 // RunConfig: see run_config.hpp.
 #include "core/config/run_config.hpp"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <cmath>
 #include <filesystem>
@@ -90,6 +92,19 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   return {};
 }
 
+Status read_metrics(const YamlNode& root, RunConfig* config) {
+  GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));
+  config->metrics_file = metrics.text("file");
+  config->previews = metrics.integer("previews");
+  config->trace_steps = metrics.integer("trace_steps");
+  config->trace_from_step = metrics.integer("trace_from_step");
+  if (config->trace_steps == 0 || config->trace_from_step <= config->run.max_steps) return {};
+  return error_at(root.find("metrics")->place,
+                  fmt::format("metrics.trace_from_step is {}, and run.max_steps {}: no step would "
+                              "be traced; begin sooner, or set metrics.trace_steps to 0",
+                              config->trace_from_step, config->run.max_steps));
+}
+
 Status read_host_sections(const YamlNode& root, RunConfig* config) {
   GR_TRY(read_run(root, config));
   GR_ASSIGN(const OptionValues plugins, host_section(root, "plugins"));
@@ -99,9 +114,7 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
   config->warn_of_duplicate_runtimes = plugins.text("duplicate_runtimes") == "warn";
   GR_ASSIGN(const OptionValues checkpoint, host_section(root, "checkpoint"));
   config->checkpoint_interval = checkpoint.integer("interval");
-  GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));
-  config->metrics_file = metrics.text("file");
-  config->previews = metrics.integer("previews");
+  GR_TRY(read_metrics(root, config));
   GR_ASSIGN(const OptionValues memory, host_section(root, "memory"));
   const std::string limit = memory.text("limit");
   if (!limit.empty()) {

@@ -93,6 +93,8 @@ struct RunConfig {
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
   int64_t previews = 0;               ///< pictures an evaluation
+  int64_t trace_steps = 0;            ///< steps that are traced
+  int64_t trace_from_step = 0;        ///< the first of them, from 1
   int64_t memory_limit_bytes = 0;     ///< 0: none
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };

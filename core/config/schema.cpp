@@ -8,6 +8,7 @@ namespace gradrack {
 namespace {
 
 constexpr double kInf = INFINITY;
+constexpr double kMostTraced = 1000;              // a trace is in memory until it is written
 constexpr double kWholeMax = 9007199254740992.0;  // 2^53: ranges are doubles, so stay exact
 
 gr_option_t row(const char* name, int32_t type, const char* default_text, double min, double max,
@@ -96,7 +97,10 @@ std::vector<SectionSchema> make_schemas() {
                  {row("file", GR_OPTION_PATH, "metrics.jsonl", -kInf, kInf,
                       "one JSON object a line; relative to run.output"),
                   count("previews", "0", 0,
-                        "pictures of predictions that the data plugin draws at each evaluation")}});
+                        "pictures of predictions that the data plugin draws at each evaluation"),
+                  row("trace_steps", GR_OPTION_INT, "0", 0, kMostTraced,
+                      "steps whose tasks are timed: trace.json, and where their time went"),
+                  count("trace_from_step", "2", 1, "the first step, counted from 1, to trace")}});
   all.push_back(
       {"memory",
        "memory of the plan",

@@ -48,6 +48,8 @@ class Executor {
   ~Executor();
 
   const Plan& plan() const { return *plan_; }
+  /// For whoever may outlive the executor.
+  std::shared_ptr<const Plan> shared_plan() const { return plan_; }
   /// Why tasks are launched one by one that should be replayed; a sentence a backend.
   const std::vector<std::string>& notes() const { return recorded_->notes; }
   /// Tasks that are replayed.

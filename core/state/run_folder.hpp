@@ -5,6 +5,7 @@
 //   config.yaml                                  the configuration as resolved
 //   checkpoints/step-000100/weights.safetensors  every checkpoint interval
 //   previews/step-000100-0.png                   after an evaluation, where they are asked for
+//   trace.json                                   where steps are traced
 //   weights.safetensors                          at the end
 // A folder that was used before may be used again: earlier metrics are moved aside to
 // metrics.1.jsonl, metrics.2.jsonl, ... and said as an event, the other files are replaced one by
@@ -33,6 +34,7 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string metrics_path() const { return path_ + "/" + metrics_file_; }
+  std::string trace_path() const { return path_ + "/trace.json"; }
   std::string config_path() const { return path_ + "/config.yaml"; }
   std::string weights_path() const { return path_ + "/weights.safetensors"; }
   /// ".../checkpoints/step-000100"; more digits when there are more.

@@ -6,12 +6,15 @@
 #include <cstdio>
 
 #include "core/base/text.hpp"
+#include "core/plan/plan_timeline.hpp"
 #include "core/train/commands.hpp"
 #include "core/train/evaluate.hpp"
 
 namespace gradrack {
 
 namespace {
+
+constexpr size_t kTimelineColumns = 84;  // with the name of its row, a line of a wide terminal
 
 void line(const std::string& label, const std::string& text) {
   std::fputs(fmt::format("{:<12} {}\n", label, text).c_str(), stdout);
@@ -129,6 +132,7 @@ Status run_explain(Session& session, const ExplainRequest& request) {
     line("plan", each.name);
     if (request.plans) print_key(*each.key);
     std::fputs(describe(*each.plan, request.order).c_str(), stdout);
+    std::fputs(prediction_text(*each.plan, kTimelineColumns).c_str(), stdout);
   }
   if (request.plans) line("plans", programs->setup().machine->plans_text());
   GR_TRY(programs->check_limit());

@@ -14,9 +14,16 @@
 namespace gradrack {
 
 Status Trainer::run() {
+  const Status done = train();
+  write_trace();  // however the run ended
+  return done;
+}
+
+Status Trainer::train() {
   const RunSection& run = session_.config.run;
   started_ = last_log_ = std::chrono::steady_clock::now();
   while (step_ < run.max_steps && stop_signal() == 0) {
+    trace_.begin(step_ + 1);
     GR_ASSIGN(const StepReport report, step());
     const Status good = check(report);
     if (!good.ok()) {
@@ -25,6 +32,7 @@ Status Trainer::run() {
       return good;
     }
     GR_TRY(after_step(report));
+    report_trace();
   }
   return finish();
 }
@@ -44,6 +52,7 @@ Result<Program*> Trainer::run_microbatch(int64_t micro, ObjectiveSet* earlier) {
   const RunSection& run = session_.config.run;
   const RunRules& rules = programs_->rules();
   Feed& feed = programs_->feed();
+  trace_.enter(HostPhase::kData);
   const int64_t number = step_ + 1, index = step_ * run.accumulate_steps + micro;
   GR_ASSIGN(const BatchDescription batch, feed.describe(GR_SPLIT_TRAIN, index, run.batch_size));
   StepVariant variant;
@@ -53,11 +62,15 @@ Result<Program*> Trainer::run_microbatch(int64_t micro, ObjectiveSet* earlier) {
   variant.stretch = rules.stretch(number);
   variant.sizes = batch.sizes;
   *earlier |= variant.active;
+  trace_.enter(HostPhase::kPlan);
   GR_ASSIGN(Program* const program, programs_->step(variant));
+  trace_.enter(HostPhase::kData);
   GR_TRY(feed.fill(GR_SPLIT_TRAIN, index, run.batch_size, run.batch_size, program->inputs,
                    batch.sizes));
+  trace_.enter(HostPhase::kScalars);
   GR_TRY(set_scalars(*program, variant.shape, micro));
-  GR_TRY(program->executor->run());
+  trace_.enter(HostPhase::kRun);
+  GR_TRY(run_program(*program, micro));
   return program;
 }
 
@@ -80,6 +93,7 @@ Status Trainer::set_scalars(Program& program, StepShape shape, int64_t micro) {
 }
 
 Result<StepReport> Trainer::read_results(const Program& program, ObjectiveSet had) {
+  trace_.enter(HostPhase::kRead);
   const Executor& executor = *program.executor;
   StepReport report;
   GR_ASSIGN(report.loss, executor.read_scalar(*program.loss));
@@ -142,11 +156,17 @@ Status Trainer::after_step(const StepReport& report) {
   tokens_ += static_cast<int64_t>(report.targets);
   interval_tokens_ += static_cast<int64_t>(report.targets);
   const bool last = step_ == run.max_steps;
-  if (run.eval_interval > 0 && step_ % run.eval_interval == 0 && !last) GR_TRY(evaluate_now());
+  if (run.eval_interval > 0 && step_ % run.eval_interval == 0 && !last) {
+    trace_.enter(HostPhase::kEvaluate);
+    GR_TRY(evaluate_now());
+  }
+  trace_.enter(HostPhase::kLog);
   if (step_ % run.log_interval == 0 || step_ == 1 || last) GR_TRY(log_step(report));
   const int64_t interval = session_.config.checkpoint_interval;
   if (interval > 0 && step_ % interval == 0 && !last) {
+    trace_.enter(HostPhase::kSave);
     GR_TRY(save(true));
+    trace_.enter(HostPhase::kLog);
   }
   show_progress(report);
   return {};

@@ -10,6 +10,7 @@
 #include "core/state/run_folder.hpp"
 #include "core/train/evaluate.hpp"
 #include "core/train/previews.hpp"
+#include "core/train/step_trace.hpp"
 
 namespace gradrack {
 
@@ -47,11 +48,13 @@ class Trainer {
   /// Runs one microbatch; `earlier` gains its objectives.
   Result<Program*> run_microbatch(int64_t micro, ObjectiveSet* earlier);
   Status set_scalars(Program& program, StepShape shape, int64_t micro);
+  Status run_program(Program& program, int64_t micro);
   Status set_rates(Program& program);
   Result<StepReport> read_results(const Program& program, ObjectiveSet had);
   Status check(const StepReport& report);
   Status after_step(const StepReport& report);
   Status evaluate_now();
+  Status train();
   Status finish();
   Status save(bool checkpoint);
   // What the run tells: trainer_report.cpp.
@@ -61,11 +64,14 @@ class Trainer {
   void report_evaluation(const Evaluation& evaluation);
   void report_plans();
   void report_end();
+  void report_trace();
+  void write_trace();
 
   Session& session_;
   std::unique_ptr<Programs> programs_;
   std::optional<RunFolder> folder_;
   Previews previews_;
+  StepTrace trace_;
   std::shared_ptr<MetricsFile> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step

@@ -24,6 +24,7 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
   GR_TRY(folder_->save_config(to_yaml(config.root)));
   GR_TRY(programs_->allocate());
+  if (config.trace_steps > 0) trace_ = StepTrace(config.trace_from_step, config.trace_steps);
   rates_.resize(programs_->planner().groups().size());
   counts_.resize(programs_->planner().counts().size());
   means_.resize(programs_->rules().objectives().size());

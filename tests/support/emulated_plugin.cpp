@@ -45,9 +45,12 @@ int32_t create_backend(const gr_host_t*, const gr_options_t* options, void* inst
     table = emulated::without(std::move(table), refused);
     const int64_t fails = gr_options_find(options, "fail_at")->i;
     if (fails > 0) table = emulated::failing(std::move(table), fails);
-    return emulated::make_backend(std::move(table), std::move(config),
-                                  memory_named(gr_options_find(options, "memory")->s),
-                                  static_cast<gr_backend_t*>(instance), err);
+    auto* out = static_cast<gr_backend_t*>(instance);
+    const int32_t code =
+        emulated::make_backend(std::move(table), std::move(config),
+                               memory_named(gr_options_find(options, "memory")->s), out, err);
+    if (gr_options_find(options, "extensions")->i == 0) out->get_extension = nullptr;
+    return code;
   } catch (...) {
     return gr_fail(err, GR_OUT_OF_MEMORY, "create", "out of memory");
   }
@@ -80,6 +83,7 @@ const gr_option_t backend_options[] = {
     GR_OPT_BOOL("threaded", "false", "A thread for each stream."),
     GR_OPT_INT("fail_at", "0", 0, INFINITY,
                "This run of a kernel, counted from 1, fails; 0: none."),
+    GR_OPT_BOOL("extensions", "true", "Offers recordings and timing."),
 };
 
 const gr_option_t scheduler_options[] = {
@@ -94,7 +98,7 @@ const gr_factory_t backend_factory = {sizeof(gr_factory_t),
                                       "1.0.0",
                                       "A device with memory of its own, for tests.",
                                       backend_options,
-                                      6,
+                                      7,
                                       sizeof(gr_option_t),
                                       nullptr,
                                       create_backend};

@@ -116,6 +116,10 @@ std::vector<std::byte> TrainerFixture::parameters(Trainer& trainer) {
   return all;
 }
 
+std::filesystem::path TrainerFixture::folder_of(Trainer& trainer) {
+  return trainer.programs().run().output;
+}
+
 void TrainerFixture::steps(Trainer& trainer, int count) {
   for (int k = 0; k < count; ++k) {
     const auto report = trainer.step();

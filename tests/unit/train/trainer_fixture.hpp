@@ -42,6 +42,10 @@ class TrainerFixture : public ::testing::Test {
   /// Bytes of everything that persists between steps.
   static std::vector<std::byte> parameters(Trainer& trainer);
   static void steps(Trainer& trainer, int count);
+  /// Of the trainer that was made last.
+  Session& last_session() { return *sessions_.back(); }
+  /// Where the trainer writes.
+  static std::filesystem::path folder_of(Trainer& trainer);
   /// The plan of a step of one microbatch with all objectives.
   static const Plan& plan_of(Trainer& trainer);
   /// One good step, a poisoned weight, one more: it must not update, nor change a byte.

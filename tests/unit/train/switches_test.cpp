@@ -68,7 +68,7 @@ TEST_F(Switches, StreamsAndReplayKeepTheBitsOfEveryCombination) {
     Bytes first;
     std::string text;
     for (size_t manner = 0; manner < 4; ++manner) {
-      std::vector<std::string> sets = {"backend={plugin: cpu, threads: 1}"};
+      std::vector<std::string> sets = {"backend={plugin: cpu, threads: 4, threads_per_stream: 1}"};
       text = add(kMeaning, meaning, &sets);
       const std::string how = add(kManner, manner, &sets);
       const Bytes bytes = train(sets);

@@ -87,6 +87,29 @@ TEST_F(TracedRunTest, PartsAddUpWithTwoDevices) {
   EXPECT_GT(records(*made)[0]["time/copy_ms"], 0);
 }
 
+// By a clock of the test's own, which sees a step end with its event. What lies between is the
+// event of the step before.
+TEST_F(TracedRunTest, WallTimeOfAStepIsTheTimeBetweenSteps) {
+  std::vector<int64_t> ends;
+  const auto made = trainer({"run.max_steps=12", "metrics.trace_steps=11", "model.dim=64",
+                             "model.layers=3", "data.block=64", "run.batch_size=4"});
+  ASSERT_NE(made, nullptr);
+  last_session().events.add([&ends](const Event& event) {
+    if (event.kind == "step_time") ends.push_back(host_clock_ns());
+  });
+  ASSERT_TRUE(made->run().ok());
+  const std::vector<Json> steps = records(*made);
+  ASSERT_EQ(steps.size(), ends.size());
+  std::vector<double> shares;
+  for (size_t k = 1; k < steps.size(); ++k) {
+    const double between_ms = static_cast<double>(ends[k] - ends[k - 1]) / 1e6;
+    shares.push_back(steps[k]["time/step_ms"].get<double>() / between_ms);
+    EXPECT_LE(shares.back(), 1);
+  }
+  std::nth_element(shares.begin(), shares.begin() + 5, shares.end());
+  EXPECT_GT(shares[5], 0.9);
+}
+
 TEST_F(TracedRunTest, TraceHasEveryTaskOfEveryTracedStep) {
   const auto made = trainer(traced({"run.accumulate_steps=2"}));
   ASSERT_NE(made, nullptr);

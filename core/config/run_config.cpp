@@ -145,19 +145,27 @@ Status read_plugin_sections(const YamlNode& root, RunConfig* config) {
   return {};
 }
 
-/// Keys of `backend` that are not about one entry of its chain.
-Status read_chain_keys(RunConfig* config) {
-  const std::vector<PluginChoice>& chain = config->backend.chain;
+/// `keys` are not about one entry of the section's chain: they stand in its first.
+Status check_chain_keys(const PluginSection& section, std::initializer_list<const char*> keys) {
+  const std::vector<PluginChoice>& chain = section.chain;
   for (size_t k = 1; k < chain.size(); ++k) {
-    for (const char* key : {"fallback", "record"}) {
+    for (const char* key : keys) {
       if (chain[k].path == chain[0].path || !chain[k].host->given(key)) continue;
       return error_at(
           chain[k].place,
           chain[k].path + "." + key + ": holds for the whole chain; write it in " + chain[0].path);
     }
   }
-  config->record = chain.front().host->flag("record");
-  const std::string word = chain.front().host->text("fallback");
+  return {};
+}
+
+Status read_chain_keys(RunConfig* config) {
+  GR_TRY(check_chain_keys(config->backend, {"fallback", "record"}));
+  GR_TRY(check_chain_keys(config->scheduler, {"auto_off"}));
+  config->auto_off = config->scheduler.chain.front().host->flag("auto_off");
+  const OptionValues& backend = *config->backend.chain.front().host;
+  config->record = backend.flag("record");
+  const std::string word = backend.text("fallback");
   config->fallback = word == "strict" ? Fallback::kStrict
                      : word == "warn" ? Fallback::kWarn
                                       : Fallback::kAllow;

@@ -90,6 +90,7 @@ struct RunConfig {
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
   Fallback fallback = Fallback::kWarn;  ///< backend.fallback
   bool record = true;                   ///< backend.record
+  bool auto_off = true;                 ///< scheduler.auto_off
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
   int64_t previews = 0;               ///< pictures an evaluation

@@ -73,7 +73,14 @@ std::vector<SectionSchema> make_schemas() {
                  {row("lr", GR_OPTION_FLOAT, nullptr, 0, 1e30, "base learning rate")}});
   all.push_back({"lr_schedule", "learning rate by update", true, "constant", {}});
   all.push_back({"precision", "dtype of each value", true, "fp32", {}});
-  all.push_back({"scheduler", "order and stream of each task", true, "sequential", {}});
+  all.push_back(
+      {"scheduler",
+       "order and stream of each task",
+       true,
+       "sequential",
+       {row("auto_off", GR_OPTION_BOOL, "true", -kInf, kInf,
+            "program order on one stream where the plugin's answer is not predicted to be "
+            "2 % faster")}});
   all.push_back(
       {"backend",
        "runs the tasks; a chain is used per node, in order",

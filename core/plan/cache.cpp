@@ -69,6 +69,12 @@ PlanCache::Answer PlanCache::get(const PlanKey& key, const Build& build, const B
   return answer;
 }
 
+void PlanCache::replace(const PlanKey& key, std::shared_ptr<const Plan> plan) {
+  const std::lock_guard lock(mutex_);
+  const auto found = found_.find(key.digest());
+  if (found != found_.end()) found->second->second.swap(plan);  // the old one goes without the lock
+}
+
 /// A plan of the same class, the last used one.
 std::shared_ptr<const Plan> PlanCache::relative_of(const PlanKey& key) const {
   for (const auto& [held, plan] : held_) {

@@ -56,6 +56,10 @@ class PlanCache {
   /// Errors: those of `build`; GR_FAILED_PRECONDITION: a build while strict. [any]
   Answer get(const PlanKey& key, const Build& build, const Bindings* bindings = nullptr);
 
+  /// Where a plan is held under `key`, `plan` stands in for it from now on: the same one in another
+  /// order, say. [any]
+  void replace(const PlanKey& key, std::shared_ptr<const Plan> plan);
+
   /// From now on a build is an error that says what differs from the plans held. Re-binding is
   /// none.
   void set_strict(bool strict);

@@ -28,15 +28,17 @@ class Layout {
     }
   }
 
-  Status run() {
+  Status fixed() {
     plan_.memory.inputs = plan_.input_bytes = stack(Residence::kInput, plan_.host);
     plan_.memory.outputs = plan_.output_bytes = stack(Residence::kOutput, plan_.host);
     for (size_t d = 0; d < plan_.devices.size(); ++d) GR_TRY(fill_constants(d));
-    place_arenas();
-    find_live_peak();
-    rewrite_accesses();
     count_persistent();
     return {};
+  }
+
+  void arenas() {
+    place_arenas();
+    find_live_peak();
   }
 
  private:
@@ -77,6 +79,7 @@ class Layout {
   void place_arenas() {
     const HappensBefore before(plan_.schedule);
     plan_.arena_bytes.assign(plan_.devices.size(), 0);
+    plan_.memory.arena = 0;
     std::vector<std::vector<uint32_t>> uses(plan_.storages.size());
     for (const Access& a : plan_.accesses) uses[size_t(a.space)].push_back(a.task);
     for (size_t d = 0; d < plan_.devices.size(); ++d) {
@@ -114,22 +117,12 @@ class Layout {
       change[span[k].second + 1] -= plan_.storages[k].bytes;
     }
     int64_t live = 0;
+    plan_.memory.live_peak = 0;
     for (size_t k = 0; k < count; ++k) {
       live += change[k];
       if (live <= plan_.memory.live_peak) continue;
       plan_.memory.live_peak = live;
       plan_.memory.peak_task = plan_.table.tasks[plan_.schedule.order[k]].name;
-    }
-  }
-
-  /// Storages of an arena become byte ranges of one space a device; the others stay spaces of their
-  /// own.
-  void rewrite_accesses() {
-    for (Access& a : plan_.accesses) {
-      const PlanStorage& storage = plan_.storages[size_t(a.space)];
-      if (storage.residence != Residence::kArena) continue;
-      a.offset = storage.offset;
-      a.space = -1 - storage.device;
     }
   }
 
@@ -156,7 +149,21 @@ class Layout {
 
 }  // namespace
 
-Status lay_out(Draft* draft) { return Layout(draft).run(); }
+Status lay_out_fixed(Draft* draft) { return Layout(draft).fixed(); }
+
+void lay_out_arenas(Draft* draft) { Layout(draft).arenas(); }
+
+// Storages of an arena become byte ranges of one space a device; the others stay spaces of their
+// own.
+void settle_accesses(Draft* draft) {
+  Plan& plan = *draft->plan;
+  for (Access& a : plan.accesses) {
+    const PlanStorage& storage = plan.storages[size_t(a.space)];
+    if (storage.residence != Residence::kArena) continue;
+    a.offset = storage.offset;
+    a.space = -1 - storage.device;
+  }
+}
 
 std::string MemoryReport::text() const {
   return fmt::format(

@@ -9,6 +9,7 @@
 #include "core/base/text.hpp"
 #include "core/plan/draft.hpp"
 #include "core/plan/layout.hpp"
+#include "core/plan/order_tasks.hpp"
 #include "core/plan/plan_class.hpp"
 
 namespace gradrack {
@@ -26,12 +27,6 @@ void add_devices(const std::vector<Device*>& chain, Plan* plan) {
   plan->own_host = make_host_memory();
   plan->host = static_cast<int32_t>(chain.size());
   plan->devices.push_back(plan->own_host.get());
-}
-
-uint32_t common_streams(const std::vector<Device*>& devices) {
-  uint32_t streams = devices[0]->info().max_streams;
-  for (const Device* device : devices) streams = std::min(streams, device->info().max_streams);
-  return streams;
 }
 
 /// Finds or prepares the kernels of each segment, one for each task of the class.
@@ -61,45 +56,13 @@ Status add_kernels(const PlanClass& plan_class, const BoundGraph& bound, bool lo
   return {};
 }
 
-bool same_order_fits(const TaskTable& a, const TaskTable& b) {
-  if (a.tasks.size() != b.tasks.size()) return false;
-  for (size_t t = 0; t < a.tasks.size(); ++t) {
-    const Task &x = a.tasks[t], &y = b.tasks[t];
-    if (x.device != y.device || x.kind != y.kind || x.deps != y.deps) return false;
-  }
-  return true;
-}
-
-/// The order of `relative` where it fits, else the scheduler's.
-Status add_schedule(const PlanRequest& request, const Plan* relative, Plan* plan) {
-  if (relative != nullptr && same_order_fits(relative->table, plan->table)) {
-    plan->schedule = relative->schedule;
-  } else {
-    ScheduleRequest ask;
-    ask.table = &plan->table;
-    ask.scheduler_name = request.scheduler_name;
-    ask.scheduler = request.scheduler;
-    ask.max_streams = common_streams(request.devices);
-    ask.memory_limit = request.memory_limit;
-    GR_ASSIGN(plan->schedule, make_schedule(ask));
-  }
-  if (!plan->schedule.fallback_reason.empty()) {
-    plan->events.push_back("program order on one stream instead: " +
-                           plan->schedule.fallback_reason);
-  }
-  for (const Wait& wait : plan->schedule.waits) {
-    const bool crosses = plan->tasks[wait.task].device != plan->tasks[wait.on].device;
-    plan->host_waits += crosses ? 1 : 0;
-  }
-  return {};
-}
-
-/// A plan from its class, for the dims of `bound`; `relative` is one of the same class, or null for
-/// the first.
+/// A plan from its class, for the dims of `bindings`.
 Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> plan_class,
-                                               const BoundGraph& bound, const Plan* relative) {
+                                               const Bindings& bindings, const BoundGraph& bound,
+                                               const OrderWish& wish) {
   auto plan = std::make_shared<Plan>();
   plan->plan_class = plan_class;
+  plan->bindings = bindings;
   add_devices(plan_class->request.devices, plan.get());
   plan->summary = plan_class->lowered.summary;
   plan->events = plan_class->events;
@@ -108,15 +71,15 @@ Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> 
   draft.lowered = &plan_class->lowered;
   draft.bound = &bound;
   draft.plan = plan.get();
-  GR_TRY(add_kernels(*plan_class, bound, relative == nullptr, &draft));
+  GR_TRY(add_kernels(*plan_class, bound, wish.first, &draft));
   draft_tasks(&draft);
   draft_transfers(&draft);
   GR_TRY(draft_writes(&draft));
   draft_in_place(&draft);
   if (plan_class->request.undo) draft_undo(&draft);
   GR_TRY(finish_draft(&draft));
-  GR_TRY(add_schedule(plan_class->request, relative, plan.get()));
-  GR_TRY(lay_out(&draft));
+  GR_TRY(lay_out_fixed(&draft));
+  GR_TRY(order_tasks(wish, &draft));
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
@@ -126,12 +89,23 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
   GR_ASSIGN(const std::shared_ptr<PlanClass> made, lower_by_parts(request));
   GR_ASSIGN(const BoundGraph bound, bind_graph(made->lowered.graph, request.bindings));
   outline_tasks(bound, made.get());
-  return bind_class(made, bound, nullptr);
+  OrderWish wish;
+  wish.first = true;
+  return bind_class(made, request.bindings, bound, wish);
 }
 
 Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bindings) {
   GR_ASSIGN(const BoundGraph bound, bind_graph(plan.plan_class->lowered.graph, bindings));
-  return bind_class(plan.plan_class, bound, &plan);
+  OrderWish wish;
+  wish.relative = &plan;
+  return bind_class(plan.plan_class, bindings, bound, wish);
+}
+
+Result<std::shared_ptr<const Plan>> in_program_order(const Plan& plan, const std::string& reason) {
+  GR_ASSIGN(const BoundGraph bound, bind_graph(plan.plan_class->lowered.graph, plan.bindings));
+  OrderWish wish;
+  wish.program_order = reason;
+  return bind_class(plan.plan_class, plan.bindings, bound, wish);
 }
 
 std::string SegmentReport::text() const {

@@ -128,7 +128,10 @@ struct PlanRequest {
   Fallback fallback = Fallback::kWarn;
   std::string scheduler_name = {};
   const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
-  int64_t memory_limit = 0;
+  bool auto_off = false;     // program order unless the scheduler's is faster: see ScheduleRequest
+  int64_t memory_limit = 0;  // of this plan with what it needs of the Store; 0: none
+  std::string streams_option = {};                       // see ScheduleRequest
+  std::vector<std::string> device_streams_options = {};  // the same of `devices`, or none
   std::shared_ptr<SegmentCache> segments = nullptr;  // shared among plans; null: of this one alone
   bool undo = false;  // a run that fails leaves parameters, buffers and state as they were
 };
@@ -147,6 +150,7 @@ struct Plan {
   Schedule schedule;
   std::vector<Access> accesses;  // of all tasks, for the proof and for reports
   std::shared_ptr<const PlanClass> plan_class;
+  Bindings bindings;
   std::vector<std::shared_ptr<const Segment>> segments;  // own the kernels
   std::vector<gr_kernel_t*> kernels;
   SegmentReport segment_report;
@@ -183,6 +187,10 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request);
 /// GR_UNSUPPORTED: a backend refuses the new dims, so that a plan has to be made afresh;
 /// GR_INVALID_ARGUMENT: unbound symbols; those of backends. [plan]
 Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bindings);
+
+/// The same plan in program order on one stream a device, `reason` among its events. Errors: those
+/// of backends. [plan]
+Result<std::shared_ptr<const Plan>> in_program_order(const Plan& plan, const std::string& reason);
 
 /// The plan for people: devices, tasks by kind, streams and waits, memory; with `order`, each task.
 std::string describe(const Plan& plan, bool order = false);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 
 namespace gradrack {
 
@@ -36,9 +38,93 @@ HappensBefore::HappensBefore(const Schedule& schedule) {
 
 namespace {
 
+constexpr uint32_t kNobody = ~0u;
+
 std::string race_text(const TaskTable& table, uint32_t a, uint32_t b, std::string_view about) {
   return fmt::format("task {} ({}) and task {} ({}) are not ordered: {}", a, table.tasks[a].name, b,
                      table.tasks[b].name, about);
+}
+
+/// Who used bytes since they were last written: by transitivity, whoever follows the last writer
+/// and all readers since, follows all users before them too; and of a lane's readers the last
+/// counts.
+struct Users {
+  uint32_t writer = kNobody;
+  std::vector<uint32_t> readers;  // at most one a lane
+};
+
+/// The bytes of one space, cut where their users differ. Accesses come in schedule order.
+class SpaceSweep {
+ public:
+  SpaceSweep(const TaskTable& table, const HappensBefore& before)
+      : table_(table), before_(before) {}
+
+  Status add(const Access& access) {
+    const int64_t end = access.offset + access.bytes;
+    const auto first = cut(access.offset), last = cut(end);
+    for (auto at = first; at != last; ++at) {
+      Users& users = at->second;
+      GR_TRY(check(users.writer, access, at));
+      if (!access.write) {
+        add_reader(access.task, &users);
+        continue;
+      }
+      for (const uint32_t reader : users.readers) GR_TRY(check(reader, access, at));
+    }
+    if (!access.write || first == last) return {};
+    spans_.erase(std::next(first), last);
+    first->second = {access.task, {}};
+    return {};
+  }
+
+ private:
+  using Spans = std::map<int64_t, Users>;  // by first byte; each ends where the next begins
+
+  /// The span that begins at `byte`.
+  Spans::iterator cut(int64_t byte) {
+    const auto next = spans_.upper_bound(byte);
+    const auto at = std::prev(next);
+    return at->first == byte ? at : spans_.emplace_hint(next, byte, at->second);
+  }
+
+  void add_reader(uint32_t task, Users* users) const {
+    for (uint32_t& reader : users->readers) {
+      if (before_.lane(reader) != before_.lane(task)) continue;
+      reader = task;
+      return;
+    }
+    users->readers.push_back(task);
+  }
+
+  Status check(uint32_t user, const Access& access, Spans::iterator at) const {
+    if (user == kNobody || user == access.task || before_(user, access.task)) return {};
+    return internal_error(race_text(table_, user, access.task,
+                                    fmt::format("both use bytes {} to {} of space {}", at->first,
+                                                std::next(at)->first, access.space)));
+  }
+
+  const TaskTable& table_;
+  const HappensBefore& before_;
+  Spans spans_ = {{INT64_MIN, {}}};
+};
+
+Status check_accesses(const TaskTable& table, const Schedule& schedule, const HappensBefore& before,
+                      const std::vector<Access>& accesses) {
+  std::vector<uint32_t> position(schedule.order.size());
+  for (uint32_t k = 0; k < position.size(); ++k) position[schedule.order[k]] = k;
+  std::vector<const Access*> sorted;
+  for (const Access& access : accesses) {
+    if (access.bytes > 0) sorted.push_back(&access);
+  }
+  std::sort(sorted.begin(), sorted.end(), [&](const Access* a, const Access* b) {
+    return a->space != b->space ? a->space < b->space : position[a->task] < position[b->task];
+  });
+  for (size_t k = 0; k < sorted.size();) {
+    SpaceSweep sweep(table, before);
+    const int32_t space = sorted[k]->space;
+    for (; k < sorted.size() && sorted[k]->space == space; ++k) GR_TRY(sweep.add(*sorted[k]));
+  }
+  return {};
 }
 
 }  // namespace
@@ -51,25 +137,7 @@ Status check_happens_before(const TaskTable& table, const Schedule& schedule,
       if (!before(dep, task)) return internal_error(race_text(table, dep, task, "a dependency"));
     }
   }
-  std::vector<Access> sorted = accesses;
-  std::sort(sorted.begin(), sorted.end(), [](const Access& a, const Access& b) {
-    return a.space != b.space ? a.space < b.space : a.offset < b.offset;
-  });
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    const Access& a = sorted[i];
-    for (size_t j = i + 1; j < sorted.size(); ++j) {
-      const Access& b = sorted[j];
-      if (b.space != a.space || b.offset >= a.offset + a.bytes) break;
-      if (a.task == b.task || !(a.write || b.write) || b.bytes == 0) continue;
-      if (!before(a.task, b.task) && !before(b.task, a.task)) {
-        return internal_error(
-            race_text(table, a.task, b.task,
-                      fmt::format("both use bytes {} to {} of space {}", b.offset,
-                                  std::min(a.offset + a.bytes, b.offset + b.bytes), a.space)));
-      }
-    }
-  }
-  return {};
+  return check_accesses(table, schedule, before, accesses);
 }
 
 }  // namespace gradrack

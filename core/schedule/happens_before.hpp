@@ -35,7 +35,8 @@ class HappensBefore {
 };
 
 /// GR_OK when every two accesses to shared bytes, one of them a write, are ordered, and every
-/// dependency of the table too; else GR_INTERNAL naming the first pair that races.
+/// dependency of the table too; else GR_INTERNAL naming the first pair that races. Every plan is
+/// checked: some 10 ns an access and span of bytes.
 Status check_happens_before(const TaskTable& table, const Schedule& schedule,
                             const std::vector<Access>& accesses);
 

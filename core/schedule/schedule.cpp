@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking a scheduler, checking its answer, inserting the fewest waits: see schedule.hpp.
+// An order checked, lanes, and the fewest waits: see schedule.hpp.
 #include "core/schedule/schedule.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-
-#include "core/schedule/predict.hpp"
 
 namespace gradrack {
 
@@ -164,47 +162,16 @@ Schedule program_order(const TaskTable& table) {
   return out;
 }
 
+bool is_program_order(const Schedule& schedule) {
+  const auto first = [](const Lane& lane) { return lane.stream == 0; };
+  return std::is_sorted(schedule.order.begin(), schedule.order.end()) &&
+         std::all_of(schedule.lanes.begin(), schedule.lanes.end(), first);
+}
+
 Result<Schedule> schedule_from(const TaskTable& table, const std::vector<uint32_t>& order,
                                const std::vector<uint32_t>& stream, uint32_t streams) {
   GR_TRY(check_order(table, order, stream, streams));
   return build(table, order, stream);
-}
-
-namespace {
-
-Result<Schedule> ask(const ScheduleRequest& request) {
-  const TaskTable& table = *request.table;
-  const gr_scheduler_t* const scheduler = request.scheduler;
-  if (scheduler == nullptr) return program_order(table);
-  const std::string who = "scheduler " + request.scheduler_name;
-  gr_error_t err = {};
-  uint32_t streams = 1;
-  int32_t code = scheduler->streams(scheduler->self, &streams, &err);
-  streams = std::clamp<uint32_t>(streams, 1, std::max<uint32_t>(1, request.max_streams));
-  std::vector<uint32_t> order(table.tasks.size()), stream(table.tasks.size());
-  if (code == GR_OK) {
-    const TaskRequest ask(table, streams, request.memory_limit);
-    code = scheduler->schedule(scheduler->self, ask.get(), order.data(), stream.data(), &err);
-  }
-  Status answer = status_from(code, err);
-  if (code != GR_OK && code != GR_UNSUPPORTED) return answer.with_context(who);
-  if (answer.ok()) answer = check_order(table, order, stream, streams);
-  if (!answer.ok()) {
-    Schedule fallback = program_order(table);
-    fallback.fallback_reason = answer.with_context(who).message();
-    return fallback;
-  }
-  Schedule out = build(table, order, stream);
-  out.scheduler = request.scheduler_name;
-  return out;
-}
-
-}  // namespace
-
-Result<Schedule> make_schedule(const ScheduleRequest& request) {
-  GR_ASSIGN(Schedule made, ask(request));
-  set_prediction(*request.table, &made);
-  return made;
 }
 
 }  // namespace gradrack

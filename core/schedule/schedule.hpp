@@ -60,15 +60,25 @@ struct ScheduleRequest {
   std::string scheduler_name;
   const gr_scheduler_t* scheduler = nullptr;  // null: program order on one stream
   uint32_t max_streams = 1;                   // of the devices
-  int64_t memory_limit = 0;
+  int64_t memory_limit = 0;                   // for the table's buffers; 0: none
+  bool auto_off = false;  // an answer that is not predicted to be faster is not taken
+  // For the reason that is given then:
+  std::string streams_option = {};  // of the scheduler, which sets how many it asks for; "": none
+  std::string one_stream = {};  // why max_streams is 1, where it is: "device cpu has one stream"
 };
+
+/// Share of program order's makespan that an answer has to save, where auto_off is set.
+inline constexpr double kLeastGain = 0.02;
 
 /// Tasks in program order on stream 0.
 Schedule program_order(const TaskTable& table);
+bool is_program_order(const Schedule& schedule);
 
-/// The scheduler's order. An answer that is not legal (a task missing or twice, a dependency after
-/// its task, a stream out of range), or GR_UNSUPPORTED, gives program order with `fallback_reason`.
-/// Any other error of the plugin is returned. Predictions are filled in. [plan]
+/// The scheduler's order. Program order with `fallback_reason` where the answer is not legal (a
+/// task missing or twice, a dependency after its task, a stream out of range) or is GR_UNSUPPORTED;
+/// with auto_off also where there is one stream, where the longest chain of tasks takes all the
+/// time, so that fewer than two stages are independent, and where less than kLeastGain is predicted
+/// to be saved. Any other error of the plugin is returned. Predictions are filled in. [plan]
 Result<Schedule> make_schedule(const ScheduleRequest& request);
 
 /// A schedule from an order and a stream per task: lanes and waits filled in. GR_INVALID_ARGUMENT

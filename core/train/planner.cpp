@@ -15,15 +15,24 @@ namespace gradrack {
 
 namespace {
 
-// "adamw 1.0.0 {betas: [0.9, 0.999], eps: 1e-08}": all but the base rate, which a scalar brings.
+// "adamw 1.0.0 {betas: [0.9, 0.999], eps: 1e-08}"; all options but `without`.
 template <typename Table>
-std::string instance_text(const Instance<Table>& instance) {
+std::string instance_text(const Instance<Table>& instance, const std::string& without = "") {
   std::vector<std::string> options;
   for (const std::string& line : instance.options().lines()) {
-    if (!line.starts_with("lr: ")) options.push_back(line);
+    if (without.empty() || !line.starts_with(without + ": ")) options.push_back(line);
   }
   const Factory& factory = instance.factory();
   return fmt::format("{} {} {{{}}}", factory.name, factory.version, join(options));
+}
+
+// The option by which a plugin is told a number of streams; "" when it declares none.
+std::string streams_option(const Factory& factory) {
+  for (const gr_option_t& option : factory.options) {
+    const std::string name = option.name;
+    if (name.find("stream") != std::string::npos) return name;
+  }
+  return "";
 }
 
 const char* fallback_text(Fallback fallback) {
@@ -90,6 +99,7 @@ PlanKeyParts Planner::common_parts() const {
   PlanKeyParts parts;
   parts.precision = instance_text(setup_.precision->instance);
   parts.scheduler = instance_text(setup_.scheduler->instance);
+  if (!config.auto_off) parts.scheduler += ", whatever it gains";
   parts.fallback = fallback_text(config.fallback);
   parts.memory_limit = std::to_string(config.memory_limit_bytes);
   parts.undo = config.run.undo ? "true" : "false";
@@ -106,7 +116,8 @@ std::string Planner::optimizer_text() const {
   for (const OptimizerGroup& group : groups_) {
     std::vector<std::string> members;
     for (const size_t k : group.group.members) members.push_back(parameters_[k].name);
-    text += fmt::format("; {} ({}) for {}", instance_text(group.optimizer), group.lr_scalar,
+    // A scalar brings the rate, so it is no part of the plan.
+    text += fmt::format("; {} ({}) for {}", instance_text(group.optimizer, "lr"), group.lr_scalar,
                         join(members));
   }
   return text;
@@ -222,6 +233,11 @@ Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
   request.fallback = session_.config.fallback;
   request.scheduler_name = setup_.scheduler->instance.name();
   request.scheduler = &setup_.scheduler->instance.table();
+  request.auto_off = session_.config.auto_off;
+  request.streams_option = streams_option(setup_.scheduler->instance.factory());
+  for (const auto& backend : setup_.machine->backends) {
+    request.device_streams_options.push_back(streams_option(backend.instance.factory()));
+  }
   request.memory_limit = session_.config.memory_limit_bytes;
   request.undo = session_.config.run.undo;
   auto made = make_plan(request);

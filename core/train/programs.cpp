@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text.hpp"
 #include "core/plan/plan_class.hpp"
 #include "core/train/evaluate.hpp"
@@ -71,6 +73,8 @@ Status Programs::plan_evaluation(int64_t rows) {
 }
 
 Status Programs::allocate() {
+  GR_TRY(keep_limit());
+  GR_TRY(check_limit());
   GR_TRY(store_->allocate());
   GR_ASSIGN(arenas_, ArenaBlocks::make(all_plans()));
   for (auto& [variant, entry] : steps_) {
@@ -136,18 +140,48 @@ Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
 }
 
 Result<Program*> Programs::late(Planned planned, Entry* entry) {
-  GR_ASSIGN(std::unique_ptr<Program> program, make_program(planned));
   entry->planned = std::move(planned);
-  entry->program = std::move(program);
+  const int64_t over = planned_bytes() - session_.config.memory_limit_bytes;
+  if (session_.config.memory_limit_bytes > 0 && over > 0) {
+    GR_TRY(fit(entry->planned.plan->memory.arena - over, &entry->planned));
+    GR_TRY(check_limit());
+  }
+  GR_ASSIGN(entry->program, make_program(entry->planned));
   return entry->program.get();
+}
+
+Status Programs::keep_limit() {
+  const int64_t over = planned_bytes() - session_.config.memory_limit_bytes;
+  if (session_.config.memory_limit_bytes == 0 || over <= 0) return {};
+  const int64_t left = ArenaBlocks::planned_bytes(all_plans()) - over;
+  for (auto& [variant, entry] : steps_) GR_TRY(fit(left, &entry.planned));
+  for (auto& [which, entry] : evaluations_) GR_TRY(fit(left, &entry.planned));
+  return {};
+}
+
+Status Programs::fit(int64_t left, Planned* planned) const {
+  const Plan& plan = *planned->plan;
+  if (plan.memory.arena <= left || is_program_order(plan.schedule)) return {};
+  GR_ASSIGN(
+      const std::shared_ptr<const Plan> other,
+      in_program_order(
+          plan, fmt::format("scheduler {}: over the memory limit: its order takes an arena of "
+                            "{}, all plans of the run together leave {} of memory.limit",
+                            plan.schedule.scheduler, human_bytes(plan.memory.arena),
+                            human_bytes(std::max<int64_t>(0, left)))));
+  if (other->memory.arena >= plan.memory.arena) return {};
+  session_.events.emit({"fallback", Level::kWarn, other->events.back()});
+  setup_.machine->plans.replace(planned->key, other);
+  planned->plan = other;
+  return {};
 }
 
 Status Programs::check_limit() const {
   const int64_t limit = session_.config.memory_limit_bytes;
   if (limit == 0 || planned_bytes() <= limit) return {};
   return invalid_argument(fmt::format(
-      "memory.limit is {} ({} bytes), this run takes {} ({} bytes): raise the limit, or lower "
-      "run.batch_size or the model's size",
+      "memory.limit is {} ({} bytes), this run takes {} ({} bytes), which is the least limit that "
+      "would do: raise the limit, or lower run.batch_size or the model's size",
       human_bytes(limit), limit, human_bytes(planned_bytes()), planned_bytes()));
 }
 

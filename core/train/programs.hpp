@@ -48,7 +48,13 @@ class Programs {
   Status plan_evaluations();
   /// The plan for evaluating `rows` rows. [plan]
   Status plan_evaluation(int64_t rows);
-  /// Allocates the store and makes the executors. [plan]
+  /// Where the plans together take more than memory.limit, those whose order takes a larger arena
+  /// than program order get that instead, with an event. Before allocate(). [plan]
+  Status keep_limit();
+  /// GR_INVALID_ARGUMENT when planned_bytes() is more than memory.limit, naming both: as all plans
+  /// are in program order then, no lower limit would do. [any]
+  Status check_limit() const;
+  /// Keeps and checks the limit, allocates the store and makes the executors. [plan]
   Status allocate();
 
   const RunSection& run() const { return session_.config.run; }
@@ -71,8 +77,6 @@ class Programs {
   int64_t planned_bytes() const;
   /// What is taken now, on the machine's devices and in host memory of plans' own.
   int64_t allocated_bytes() const;
-  /// GR_INVALID_ARGUMENT when planned_bytes() is more than memory.limit, naming both.
-  Status check_limit() const;
 
   struct NamedPlan {
     std::string name;  ///< "step", "step: box", "evaluation of 12 rows"
@@ -102,6 +106,8 @@ class Programs {
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);
   Result<Program*> late(Planned planned, Entry* entry);
+  /// Puts the plan into program order if its arena has more bytes than `left` and gains by it.
+  Status fit(int64_t left, Planned* planned) const;
   uint64_t seed() const { return static_cast<uint64_t>(session_.config.run.seed); }
 
   Session& session_;

@@ -18,6 +18,7 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   GR_ASSIGN(programs_, Programs::make(session_, std::move(machine)));
   GR_TRY(programs_->plan_training());
   GR_TRY(programs_->plan_evaluations());
+  GR_TRY(programs_->keep_limit());
   GR_TRY(programs_->check_limit());
   GR_ASSIGN(previews_, Previews::make(programs_->setup().data->instance, config.previews));
   // The folder comes before the memory: an unwritable one should cost nothing.

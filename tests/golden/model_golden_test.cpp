@@ -11,13 +11,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tests/golden/model_run.hpp"
+#include "tests/golden/model_cases.hpp"
 
 namespace gradrack {
 namespace {
 
 using testing::ModelCase;
-using testing::OptionTexts;
 using testing::Tensors;
 
 double max_abs(const std::vector<double>& numbers) {
@@ -76,28 +75,21 @@ struct Run {
 class ModelGolden : public ::testing::TestWithParam<Run> {
  protected:
   SafetensorsFile open(const std::string& name) const {
-    const std::string suffix = fp64() ? "_f64" : "";
-    auto file = SafetensorsFile::open(GRADRACK_SOURCE_DIR "/tests/golden/" + name + suffix +
-                                      ".safetensors");
-    EXPECT_TRUE(file.ok()) << file.status().message();
-    return std::move(*file);
+    return testing::open_golden(name + (fp64() ? "_f64" : ""));
   }
   bool fp64() const { return std::string(GetParam().precision) == "fp64"; }
 
-  void check(const std::string& model, const OptionTexts& options, const gr_data_info_t& data,
-             const SafetensorsFile& golden) const {
-    const ModelCase c = {model, options, data, GetParam().precision, GetParam().backend};
+  void check(ModelCase c, const SafetensorsFile& golden) const {
+    c.precision = GetParam().precision;
     expect_golden(testing::run_model(c, golden), golden, fp64() ? 1e-9 : 1e-5);
   }
 
   /// Each objective alone, over the same weights and batch.
-  void check_pose(const gr_data_info_t& data, const SafetensorsFile& golden) const {
-    const auto config = nlohmann::json::parse(golden.metadata().find("config")->second);
-    OptionTexts options;
-    for (const auto& [key, value] : config.items()) options[key] = value.dump();
+  void check_pose(const SafetensorsFile& golden) const {
+    ModelCase c = testing::pose_case(golden, GetParam().backend);
+    c.precision = GetParam().precision;
     Tensors got;
     for (const char* objective : {"box", "class", "point"}) {
-      ModelCase c = {"pose", options, data, GetParam().precision, GetParam().backend};
       c.objective = objective;
       got.merge(testing::run_model(c, golden));
     }
@@ -109,19 +101,7 @@ class ModelGolden : public ::testing::TestWithParam<Run> {
 
   void check_gpt(const std::string& name) const {
     const SafetensorsFile golden = open(name);
-    auto config = nlohmann::json::parse(golden.metadata().find("config")->second);
-    gr_data_info_t data = {};
-    data.struct_size = sizeof data;
-    data.vocab = config["vocab"];
-    data.block = config["block"];
-    config.erase("batch");
-    config["ffn_dim"] = config["ffn_hidden"];
-    config.erase("ffn_hidden");
-    OptionTexts options;
-    for (const auto& [key, value] : config.items()) {
-      options[key] = value.is_string() ? value.get<std::string>() : value.dump();
-    }
-    check("gpt", options, data, golden);
+    check(testing::gpt_case(golden, GetParam().backend), golden);
   }
 };
 
@@ -129,40 +109,9 @@ TEST_P(ModelGolden, GptRmsRopeSwigluGqaTied) { check_gpt("gpt_rms_rope_swiglu_gq
 
 TEST_P(ModelGolden, GptLayerLearnedGelu) { check_gpt("gpt_layer_learned_gelu"); }
 
-/// Output `name` [batch, channels, side, side].
-gr_data_output_t planes(const char* name, int64_t channels, int64_t side) {
-  gr_data_output_t output = {};
-  output.name = name;
-  output.dtype = GR_FLOAT32;
-  output.rank = 4;
-  output.dims[0] = {0, "batch"};
-  output.dims[1] = {channels, nullptr};
-  output.dims[2] = output.dims[3] = {side, nullptr};
-  return output;
-}
+TEST_P(ModelGolden, PoseWithThreeObjectives) { check_pose(open("pose")); }
 
-TEST_P(ModelGolden, PoseWithThreeObjectives) {
-  const gr_data_output_t outputs[] = {planes("images", 3, 64), planes("targets.p3", 14, 8),
-                                      planes("targets.p4", 14, 4), planes("targets.p5", 14, 2)};
-  gr_data_info_t data = {};
-  data.struct_size = sizeof data;
-  data.output_count = 4;
-  data.outputs = outputs;
-  data.output_stride = sizeof outputs[0];
-  data.classes = 1;
-  check_pose(data, open("pose"));
-}
-
-TEST_P(ModelGolden, CnnWithBatchNorm) {
-  const gr_data_output_t images = planes("images", 1, 8);
-  gr_data_info_t data = {};
-  data.struct_size = sizeof data;
-  data.output_count = 1;
-  data.outputs = &images;
-  data.output_stride = sizeof images;
-  data.classes = 10;
-  check("cnn", {}, data, open("cnn"));
-}
+TEST_P(ModelGolden, CnnWithBatchNorm) { check(testing::cnn_case(GetParam().backend), open("cnn")); }
 
 std::string run_name(const ::testing::TestParamInfo<Run>& info) {
   return std::string(info.param.backend) + "_" + info.param.precision;

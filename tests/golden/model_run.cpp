@@ -138,22 +138,38 @@ Status collect(const ModelCase& c, Executor* executor, const Store& store, Tenso
   return {};
 }
 
-Result<Tensors> run(const ModelCase& c, const SafetensorsFile& golden) {
-  GR_ASSIGN(const Graph graph, build_graph(c));
-  const Instance<gr_backend_t> backend(load_factory(c.backend, "backend", c.backend.c_str()), {});
+/// A backend with the device over it, and what a model is planned from.
+struct Bench {
+  explicit Bench(const ModelCase& c)
+      : backend(load_factory(c.backend, "backend", c.backend.c_str()), {}) {}
+  Instance<gr_backend_t> backend;
+  std::unique_ptr<Device> device;
+  Graph graph;
+};
+
+Result<std::shared_ptr<const Plan>> plan_on(const ModelCase& c, const SafetensorsFile& golden,
+                                            Bench* bench) {
+  GR_ASSIGN(bench->graph, build_graph(c));
+  const Instance<gr_backend_t>& backend = bench->backend;
   if (backend.status() != GR_OK) return Status(backend.status(), backend.message());
-  GR_ASSIGN(const std::unique_ptr<Device> device, Device::make(c.backend, backend.operator->()));
+  GR_ASSIGN(bench->device, Device::make(c.backend, backend.operator->()));
   PlanRequest request;
-  request.graph = &graph;
+  request.graph = &bench->graph;
   const std::string batch_input = c.model == "gpt" ? "input.tokens" : "input.images";
   request.bindings = {{"batch", golden.find(batch_input)->shape[0]}};
-  request.devices = {device.get()};
+  request.devices = {bench->device.get()};
   request.scheduler = c.scheduler;
-  GR_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(request));
+  GR_ASSIGN(std::shared_ptr<const Plan> plan, make_plan(request));
   EXPECT_EQ(plan->schedule.fallback_reason, "");
   GR_TRY(check_happens_before(plan->table, plan->schedule, plan->accesses));
-  Store store(device.get());
-  GR_TRY(store.declare_sources(graph, 1));
+  return plan;
+}
+
+Result<Tensors> run(const ModelCase& c, const SafetensorsFile& golden) {
+  Bench bench(c);
+  GR_ASSIGN(const std::shared_ptr<const Plan> plan, plan_on(c, golden, &bench));
+  Store store(bench.device.get());
+  GR_TRY(store.declare_sources(bench.graph, 1));
   GR_TRY(store.allocate());
   GR_TRY(fill_store(golden, &store));
   GR_ASSIGN(const std::unique_ptr<Executor> executor, Executor::make(plan, &store));
@@ -179,6 +195,14 @@ Tensors run_model(const ModelCase& model_case, const SafetensorsFile& golden) {
   auto result = run(model_case, golden);
   EXPECT_TRUE(result.ok()) << result.status().message();
   return result.ok() ? *result : Tensors{};
+}
+
+void plan_model(const ModelCase& model_case, const SafetensorsFile& golden,
+                const std::function<void(const Plan&)>& see) {
+  Bench bench(model_case);
+  const auto plan = plan_on(model_case, golden, &bench);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  see(**plan);
 }
 
 }  // namespace gradrack::testing

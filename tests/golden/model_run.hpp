@@ -5,10 +5,12 @@
 // every output, gradient and buffer is there by the golden's names. No optimizer.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/plan/plan.hpp"
 #include "core/state/safetensors.hpp"
 #include "gradrack/data.h"
 #include "gradrack/scheduler.h"
@@ -32,6 +34,10 @@ struct ModelCase {
 /// results out.
 using Tensors = std::map<std::string, std::vector<double>>;
 Tensors run_model(const ModelCase& model_case, const SafetensorsFile& golden);
+
+/// Shows the model's plan to `see`, without running it; a failure fails the test.
+void plan_model(const ModelCase& model_case, const SafetensorsFile& golden,
+                const std::function<void(const Plan&)>& see);
 
 /// Elements of a golden's tensor as doubles.
 std::vector<double> read_doubles(const SafetensorsFile& file, const std::string& name);

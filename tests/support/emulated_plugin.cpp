@@ -89,6 +89,7 @@ const gr_option_t backend_options[] = {
 const gr_option_t scheduler_options[] = {
     GR_OPT_INT("streams", "2", 1, 8, "Streams wanted."),
     GR_OPT_INT("seed", "1", 0, INFINITY, "Of the order."),
+    GR_OPT_FLOAT("lr", "0", 0, INFINITY, "Unused; named as the optimizers' rate is."),
 };
 
 const gr_factory_t backend_factory = {sizeof(gr_factory_t),
@@ -110,7 +111,7 @@ const gr_factory_t scheduler_factory = {sizeof(gr_factory_t),
                                         "1.0.0",
                                         "Legal orders drawn at random, for tests.",
                                         scheduler_options,
-                                        2,
+                                        3,
                                         sizeof(gr_option_t),
                                         nullptr,
                                         create_scheduler};

@@ -8,20 +8,13 @@
 
 #include "core/schedule/happens_before.hpp"
 #include "tests/support/toy_scheduler.hpp"
+#include "tests/unit/schedule/tables.hpp"
 
 namespace gradrack {
 namespace {
 
-TaskTable table_of(const std::vector<std::vector<uint32_t>>& deps) {
-  TaskTable table;
-  for (const auto& each : deps) {
-    Task task;
-    task.name = "t" + std::to_string(table.tasks.size());
-    task.deps = each;
-    table.tasks.push_back(task);
-  }
-  return table;
-}
+using testing::random_table;
+using testing::table_of;
 
 const TaskTable& diamond() {
   static const TaskTable table = table_of({{}, {0}, {0}, {1, 2}});
@@ -160,17 +153,6 @@ TEST(Schedule, DevicesHaveLanesOfTheirOwn) {
   EXPECT_EQ(made->waits, (std::vector<Wait>{{1, 0}}));
 }
 
-TaskTable random_table(uint32_t seed, uint32_t count) {
-  std::mt19937 draw(seed);
-  std::vector<std::vector<uint32_t>> deps(count);
-  for (uint32_t t = 1; t < count; ++t) {
-    for (uint32_t dep = t > 6 ? t - 6 : 0; dep < t; ++dep) {
-      if (draw() % 3 == 0) deps[t].push_back(dep);
-    }
-  }
-  return table_of(deps);
-}
-
 TEST(HappensBefore, WaitsOfRandomSchedulesSufficeAndEachIsNeeded) {
   size_t mutations = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -203,6 +185,76 @@ TEST(HappensBefore, RefutesAnUnorderedPairOnSharedBytes) {
   ASSERT_FALSE(race.ok());
   EXPECT_NE(race.message().find("task 0 (t0) and task 1 (t1)"), std::string::npos)
       << race.message();
+}
+
+TEST(HappensBefore, RefutesAWriterBesideAnyOfTheReaders) {
+  const TaskTable table = table_of({{}, {0}, {0}, {1}});  // 3 writes over what 1 and 2 read
+  auto made = schedule_from(table, {0, 1, 2, 3}, {0, 0, 1, 0}, 2);
+  ASSERT_TRUE(made.ok());
+  std::vector<Access> accesses = {{0, 0, 0, 64, true}, {1, 0, 0, 32, false}, {2, 0, 40, 8, false}};
+  accesses.push_back({3, 0, 0, 40, true});  // beside the bytes of 2
+  const Status apart = check_happens_before(table, *made, accesses);
+  EXPECT_TRUE(apart.ok()) << apart.message();
+  accesses.back().bytes = 41;
+  const Status race = check_happens_before(table, *made, accesses);
+  ASSERT_FALSE(race.ok());
+  EXPECT_NE(race.message().find("task 2 (t2) and task 3 (t3) are not ordered: both use bytes 40 to "
+                                "41 of space 0"),
+            std::string::npos)
+      << race.message();
+}
+
+TEST(HappensBefore, RefutesReadersBesideALaterWriter) {
+  const TaskTable table = table_of({{}, {}, {}});
+  auto made = schedule_from(table, {0, 1, 2}, {0, 0, 1}, 2);
+  ASSERT_TRUE(made.ok());
+  const Status race = check_happens_before(
+      table, *made, {{0, 0, 0, 8, true}, {1, 0, 0, 8, true}, {2, 0, 0, 8, false}});
+  ASSERT_FALSE(race.ok());
+  EXPECT_NE(race.message().find("task 1 (t1) and task 2 (t2)"), std::string::npos)
+      << race.message();
+}
+
+/// All pairs, without the sweep's transitivity.
+bool races(const HappensBefore& before, const std::vector<Access>& accesses) {
+  for (const Access& a : accesses) {
+    for (const Access& b : accesses) {
+      const bool shared = a.space == b.space && a.offset < b.offset + b.bytes &&
+                          b.offset < a.offset + a.bytes && (a.write || b.write);
+      if (shared && a.task != b.task && !before(a.task, b.task) && !before(b.task, a.task)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+TEST(HappensBefore, FindsARaceWhereverAnyPairHasOne) {
+  std::mt19937 draw(7);
+  const auto below = [&](int64_t end) { return static_cast<int64_t>(draw()) % end; };
+  size_t racing = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    const TaskTable table = random_table(seed, 16);
+    toy::Scheduler scheduler = toy::Scheduler::random(1 + seed % 4, seed);
+    const Schedule made = ask(scheduler, table);
+    TaskTable no_deps = table;
+    for (Task& task : no_deps.tasks) task.deps.clear();
+    std::vector<Access> accesses;
+    for (uint32_t k = 0; k < 10; ++k) {
+      Access access;
+      access.task = static_cast<uint32_t>(below(16));
+      access.space = static_cast<int32_t>(below(2));
+      access.offset = below(40);
+      access.bytes = 1 + below(12);
+      access.write = below(3) == 0;
+      accesses.push_back(access);
+    }
+    const bool expected = races(HappensBefore(made), accesses);
+    EXPECT_EQ(!check_happens_before(no_deps, made, accesses).ok(), expected) << "seed " << seed;
+    racing += expected ? 1 : 0;
+  }
+  EXPECT_GT(racing, 50u);
+  EXPECT_LT(racing, 350u);
 }
 
 TEST(HappensBefore, ReadersMayRunTogether) {

@@ -161,8 +161,11 @@ Status check_chain_keys(const PluginSection& section, std::initializer_list<cons
 
 Status read_chain_keys(RunConfig* config) {
   GR_TRY(check_chain_keys(config->backend, {"fallback", "record"}));
-  GR_TRY(check_chain_keys(config->scheduler, {"auto_off"}));
-  config->auto_off = config->scheduler.chain.front().host->flag("auto_off");
+  GR_TRY(check_chain_keys(config->scheduler, {"auto_off", "profile", "cache"}));
+  const OptionValues& scheduler = *config->scheduler.chain.front().host;
+  config->auto_off = scheduler.flag("auto_off");
+  config->profile = scheduler.flag("profile");
+  if (scheduler.text("cache") != "auto") config->schedule_cache = scheduler.text("cache");
   const OptionValues& backend = *config->backend.chain.front().host;
   config->record = backend.flag("record");
   const std::string word = backend.text("fallback");

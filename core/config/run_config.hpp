@@ -88,9 +88,11 @@ struct RunConfig {
   bool warn_of_duplicate_runtimes = false;  ///< else a library that brings one is refused
   std::string plugin_lock;                  ///< plugins.lock; empty: beside `file`, if it is there
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
-  Fallback fallback = Fallback::kWarn;  ///< backend.fallback
-  bool record = true;                   ///< backend.record
-  bool auto_off = true;                 ///< scheduler.auto_off
+  Fallback fallback = Fallback::kWarn;        ///< backend.fallback
+  bool record = true;                         ///< backend.record
+  bool auto_off = true;                       ///< scheduler.auto_off
+  bool profile = true;                        ///< scheduler.profile
+  std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
   int64_t previews = 0;               ///< pictures an evaluation

@@ -80,7 +80,13 @@ std::vector<SectionSchema> make_schemas() {
        "sequential",
        {row("auto_off", GR_OPTION_BOOL, "true", -kInf, kInf,
             "program order on one stream where the plugin's answer is not predicted to be "
-            "2 % faster")}});
+            "2 % faster"),
+        row("profile", GR_OPTION_BOOL, "true", -kInf, kInf,
+            "order by task times that are measured before the first step, where several streams "
+            "are asked for"),
+        row("cache", GR_OPTION_STRING, "auto", -kInf, kInf,
+            "folder that keeps these times for the next run; auto: schedules in the user's cache "
+            "folder; empty: they are not kept")}});
   all.push_back(
       {"backend",
        "runs the tasks; a chain is used per node, in order",

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "core/plan/draft.hpp"
@@ -22,6 +24,7 @@ inline constexpr int64_t kWaitNs = 5000;
 struct OrderWish {
   bool first = false;              // the plan is the first of its class
   const Plan* relative = nullptr;  // its order is taken where it fits the tasks
+  std::optional<std::span<const int64_t>> cost_ns = {};  // measured, by task; none: estimates
   std::string program_order = {};  // why it is to be program order; "": it is not
 };
 

@@ -56,6 +56,23 @@ Status add_kernels(const PlanClass& plan_class, const BoundGraph& bound, bool lo
   return {};
 }
 
+Status add_costs(std::span<const int64_t> cost_ns, Plan* plan) {
+  std::vector<Task>& tasks = plan->table.tasks;
+  if (cost_ns.size() != tasks.size()) {
+    return invalid_argument(
+        fmt::format("{} costs for {} tasks: wanted one each", cost_ns.size(), tasks.size()));
+  }
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    if (cost_ns[t] < 0) {
+      return invalid_argument(
+          fmt::format("the cost of {} is {} ns: wanted 0 or more", tasks[t].name, cost_ns[t]));
+    }
+    tasks[t].cost_ns = cost_ns[t];
+  }
+  plan->measured = true;
+  return {};
+}
+
 /// A plan from its class, for the dims of `bindings`.
 Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> plan_class,
                                                const Bindings& bindings, const BoundGraph& bound,
@@ -78,6 +95,7 @@ Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> 
   draft_in_place(&draft);
   if (plan_class->request.undo) draft_undo(&draft);
   GR_TRY(finish_draft(&draft));
+  if (wish.cost_ns.has_value()) GR_TRY(add_costs(*wish.cost_ns, plan.get()));
   GR_TRY(lay_out_fixed(&draft));
   GR_TRY(order_tasks(wish, &draft));
   return std::shared_ptr<const Plan>(std::move(plan));
@@ -99,6 +117,13 @@ Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bin
   OrderWish wish;
   wish.relative = &plan;
   return bind_class(plan.plan_class, bindings, bound, wish);
+}
+
+Result<std::shared_ptr<const Plan>> reschedule(const Plan& plan, std::span<const int64_t> cost_ns) {
+  GR_ASSIGN(const BoundGraph bound, bind_graph(plan.plan_class->lowered.graph, plan.bindings));
+  OrderWish wish;
+  wish.cost_ns = cost_ns;
+  return bind_class(plan.plan_class, plan.bindings, bound, wish);
 }
 
 Result<std::shared_ptr<const Plan>> in_program_order(const Plan& plan, const std::string& reason) {

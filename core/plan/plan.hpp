@@ -4,11 +4,13 @@
 // Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors.
 // The steps: lower by parts (claims) -> outline (groups) -> kernels by segment -> draft (tasks,
 // storage, transfers between memories, writes) -> schedule -> arena. rebind() takes them from the
-// third on, for other dims. Invariant: immutable; it holds offsets, not addresses, except for its
-// constants and the kernels of its segments, which it shares with other plans.
+// third on, for other dims; reschedule() for other costs. Invariant: immutable; it holds offsets,
+// not addresses, except for its constants and the kernels of its segments, which it shares with
+// other plans.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,7 @@ struct Plan {
   std::vector<PlanTensor> tensors;
   std::vector<PlanTask> tasks;  // in program order, as in `table`
   TaskTable table;
+  bool measured = false;  // the costs of `table` were: see reschedule()
   Schedule schedule;
   std::vector<Access> accesses;  // of all tasks, for the proof and for reports
   std::shared_ptr<const PlanClass> plan_class;
@@ -187,6 +190,11 @@ Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request);
 /// GR_UNSUPPORTED: a backend refuses the new dims, so that a plan has to be made afresh;
 /// GR_INVALID_ARGUMENT: unbound symbols; those of backends. [plan]
 Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bindings);
+
+/// The same plan with measured costs, one for each task of its table: its scheduler is asked again
+/// and the arenas are laid out again. Kernels are shared, results are the same bits.
+/// GR_INVALID_ARGUMENT: not as many costs as tasks, or a negative one; those of schedulers. [plan]
+Result<std::shared_ptr<const Plan>> reschedule(const Plan& plan, std::span<const int64_t> cost_ns);
 
 /// The same plan in program order on one stream a device, `reason` among its events. Errors: those
 /// of backends. [plan]

@@ -71,6 +71,12 @@ Status Store::allocate() {
   return {};
 }
 
+Status Store::reset() {
+  if (!allocated_) return {GR_FAILED_PRECONDITION, "the store is not allocated yet"};
+  for (StoredTensor& tensor : tensors_) GR_TRY(initialise(tensor));
+  return {};
+}
+
 Status Store::initialise(StoredTensor& tensor) {
   const int64_t count = tensor.bytes / gr_dtype_bytes(tensor.dtype);
   if (device_->host_memory()) {

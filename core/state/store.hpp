@@ -46,6 +46,8 @@ class Store {
   /// Allocates one block a class and writes the initial values. Once.
   Status allocate();
   bool allocated() const { return allocated_; }
+  /// Writes the initial values again. GR_FAILED_PRECONDITION before allocate().
+  Status reset();
 
   /// In declared order.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }

@@ -125,7 +125,9 @@ Status run_explain(Session& session, const ExplainRequest& request) {
   GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
   GR_TRY(programs->plan_training());
   GR_TRY(programs->plan_evaluations());
+  GR_TRY(programs->order_by_times(false));
   GR_TRY(programs->keep_limit());
+  programs->tell_orders();
   print_plugins(session, *programs);
   print_parameters(programs->planner().parameters());
   print_rules(session.config, programs->rules());

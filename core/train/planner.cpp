@@ -35,6 +35,12 @@ std::string streams_option(const Factory& factory) {
   return "";
 }
 
+/// The event of a plan that says why it is in program order.
+bool is_about_order(const Plan& plan, const std::string& text) {
+  const std::string& reason = plan.schedule.fallback_reason;
+  return !reason.empty() && text.ends_with(reason);
+}
+
 const char* fallback_text(Fallback fallback) {
   return fallback == Fallback::kStrict ? "strict" : fallback == Fallback::kWarn ? "warn" : "allow";
 }
@@ -251,11 +257,21 @@ Result<Planned> Planner::get(PlanKey key, bool afresh, const Bindings& bindings,
                              const PlanCache::Build& build) const {
   PlanCache::Answer plan = afresh ? build() : setup_.machine->plans.get(key, build, &bindings);
   if (!plan.ok()) return plan.status();
-  const Level level = session_.config.fallback == Fallback::kAllow ? Level::kInfo : Level::kWarn;
   for (const std::string& text : (*plan)->events) {
-    session_.events.emit({"fallback", level, text});
+    if (!orders_held_ || !is_about_order(**plan, text)) emit_fallback(text);
   }
   return Planned{std::move(key), *plan};
+}
+
+void Planner::emit_fallback(const std::string& text) const {
+  const Level level = session_.config.fallback == Fallback::kAllow ? Level::kInfo : Level::kWarn;
+  session_.events.emit({"fallback", level, text});
+}
+
+void Planner::tell_order(const std::string& name, const Plan& plan) const {
+  for (const std::string& text : plan.events) {
+    if (is_about_order(plan, text)) emit_fallback(name + ": " + text);
+  }
 }
 
 Result<Planned> Planner::plan(const StepVariant& variant, bool afresh) const {

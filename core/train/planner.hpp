@@ -57,6 +57,12 @@ class Planner {
   Result<Planned> plan(const StepVariant& variant, bool afresh = false) const;
   Result<Planned> plan_evaluation(int64_t rows, const BatchSizes& sizes, bool afresh = false);
 
+  /// While held, why a plan is in program order is no event: another order may follow. [plan]
+  void hold_order_events(bool hold) { orders_held_ = hold; }
+  bool holds_order_events() const { return orders_held_; }
+  /// Emits it, where there is something to say. [plan]
+  void tell_order(const std::string& name, const Plan& plan) const;
+
   /// Declares parameters and buffers of the model, whoever reads them. [plan]
   Status declare_model(Store* store, uint64_t seed) const;
 
@@ -76,9 +82,12 @@ class Planner {
   Result<Planned> get(PlanKey key, bool afresh, const Bindings& bindings,
                       const PlanCache::Build& build) const;
 
+  void emit_fallback(const std::string& text) const;
+
   Session& session_;
   const Setup& setup_;
   const Feed& feed_;
+  bool orders_held_ = false;
   Graph training_;                     // as the model built it
   std::unique_ptr<Graph> evaluation_;  // likewise, once it was asked for
   RunRules rules_;

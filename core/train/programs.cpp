@@ -47,6 +47,8 @@ Result<std::unique_ptr<Programs>> Programs::make(Session& session,
 
 Status Programs::plan_training() {
   GR_TRY(planner_->prepare_training());
+  GR_ASSIGN(const bool timed, orders_by_times());
+  planner_->hold_order_events(timed);
   GR_ASSIGN(const std::vector<StepVariant> variants, planner_->variants());
   for (const StepVariant& variant : variants) {
     GR_ASSIGN(Planned planned, planner_->plan(variant));
@@ -75,7 +77,8 @@ Status Programs::plan_evaluation(int64_t rows) {
 Status Programs::allocate() {
   GR_TRY(keep_limit());
   GR_TRY(check_limit());
-  GR_TRY(store_->allocate());
+  tell_orders();
+  if (!store_->allocated()) GR_TRY(store_->allocate());
   GR_ASSIGN(arenas_, ArenaBlocks::make(all_plans()));
   for (auto& [variant, entry] : steps_) {
     GR_ASSIGN(entry.program, make_program(entry.planned));
@@ -90,7 +93,7 @@ Result<std::unique_ptr<Program>> Programs::make_program(const Planned& planned) 
   auto program = std::make_unique<Program>();
   ExecutorOptions options;
   options.streams = streams_;
-  if (arenas_->hold(*planned.plan)) options.arenas = arenas_;
+  if (arenas_ != nullptr && arenas_->hold(*planned.plan)) options.arenas = arenas_;
   options.record = session_.config.record;
   GR_ASSIGN(program->executor, Executor::make(planned.plan, store_.get(), std::move(options)));
   Executor& executor = *program->executor;
@@ -170,7 +173,9 @@ Status Programs::fit(int64_t left, Planned* planned) const {
                             plan.schedule.scheduler, human_bytes(plan.memory.arena),
                             human_bytes(std::max<int64_t>(0, left)))));
   if (other->memory.arena >= plan.memory.arena) return {};
-  session_.events.emit({"fallback", Level::kWarn, other->events.back()});
+  if (!planner_->holds_order_events()) {
+    session_.events.emit({"fallback", Level::kWarn, other->events.back()});
+  }
   setup_.machine->plans.replace(planned->key, other);
   planned->plan = other;
   return {};

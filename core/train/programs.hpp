@@ -48,6 +48,12 @@ class Programs {
   Status plan_evaluations();
   /// The plan for evaluating `rows` rows. [plan]
   Status plan_evaluation(int64_t rows);
+  /// Where the scheduler asks for several streams and the devices have them: orders the tasks of
+  /// each plan by times that were kept by an earlier run or, with `measure`, are measured now. No
+  /// bit of a run depends on it. Before keep_limit(). [plan]
+  Status order_by_times(bool measure);
+  /// Why plans are in program order, which was held back until the order was the last word. [plan]
+  void tell_orders();
   /// Where the plans together take more than memory.limit, those whose order takes a larger arena
   /// than program order get that instead, with an event. Before allocate(). [plan]
   Status keep_limit();
@@ -101,7 +107,10 @@ class Programs {
     std::unique_ptr<Program> program;
   };
 
+  class Timing;  // programs_timing.cpp
+
   explicit Programs(Session& session) : session_(session) {}
+  Result<bool> orders_by_times() const;
   std::vector<const Plan*> all_plans() const;
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);

@@ -24,13 +24,14 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   // The folder comes before the memory: an unwritable one should cost nothing.
   GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
   GR_TRY(folder_->save_config(to_yaml(config.root)));
+  GR_ASSIGN(metrics_, MetricsFile::open(folder_->metrics_path()));
+  session_.events.add([file = metrics_](const Event& event) { file->record(event); });
+  GR_TRY(programs_->order_by_times(true));
   GR_TRY(programs_->allocate());
   if (config.trace_steps > 0) trace_ = StepTrace(config.trace_from_step, config.trace_steps);
   rates_.resize(programs_->planner().groups().size());
   counts_.resize(programs_->planner().counts().size());
   means_.resize(programs_->rules().objectives().size());
-  GR_ASSIGN(metrics_, MetricsFile::open(folder_->metrics_path()));
-  session_.events.add([file = metrics_](const Event& event) { file->record(event); });
   // Lines for machines are not mixed with lines for people.
   const bool quiet = log_is_quiet() || log_format() == LogFormat::kJson;
   progress_.emplace(stderr, progress_options(stderr, quiet, run.log_interval));

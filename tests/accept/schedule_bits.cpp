@@ -121,8 +121,9 @@ class Model {
 
  private:
   Status check(const Draw& draw) {
-    const std::string scheduler = fmt::format(
-        "{{plugin: shuffled, seed: {}, streams: {}, auto_off: false}}", draw.seed, draw.streams);
+    const std::string scheduler =
+        fmt::format("{{plugin: shuffled, seed: {}, streams: {}, auto_off: false, profile: false}}",
+                    draw.seed, draw.streams);
     GR_ASSIGN(const StepHash got, train(draw, scheduler, true));
     const StepHash& wanted = expected_[static_cast<size_t>(draw.accumulate - 1)];
     const std::string difference = got.first_difference(wanted);

@@ -60,7 +60,7 @@ TEST_F(DeviceMemory, TrainsToTheSameBitsWhateverIsClaimed) {
                              ", refuse_percent: 30, seed: " + std::to_string(seed);
     const std::string streams =
         "scheduler={plugin: shuffled, streams: " + std::to_string(1 + seed / 2 % 2) +
-        ", auto_off: false, seed: " + std::to_string(seed) + "}";
+        ", auto_off: false, profile: false, seed: " + std::to_string(seed) + "}";
     const std::string accumulate = "run.accumulate_steps=" + std::to_string(1 + seed / 4 % 2);
     const auto expected = train(cnn, {accumulate, emulated("memory: host" + draw)});
     for (const char* memory : {"device", "handle"}) {

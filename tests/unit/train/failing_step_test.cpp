@@ -30,7 +30,8 @@ class FailingStep : public testing::TrainerFixture {
 
   void expect_steps_to_be_undone(bool cnn, const std::string& microbatches) {
     const std::vector<std::string> common = {
-        microbatches, "scheduler={plugin: shuffled, streams: 4, seed: 5, auto_off: false}",
+        microbatches,
+        "scheduler={plugin: shuffled, streams: 4, seed: 5, auto_off: false, profile: false}",
         "run.max_grad_norm=1.0"};
     std::vector<std::string> sets = common;
     sets.push_back(testing::emulated("memory: host"));

@@ -28,7 +28,7 @@ const Switch kMeaning[] = {
 const Switch kManner[] = {
     {"streams",
      {"scheduler={plugin: sequential}"},
-     {"scheduler={plugin: shuffled, seed: 5, streams: 4, auto_off: false}"}},
+     {"scheduler={plugin: shuffled, seed: 5, streams: 4, auto_off: false, profile: false}"}},
     {"replay", {"backend.record=false"}, {"backend.record=true"}},
 };
 

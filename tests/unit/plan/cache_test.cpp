@@ -121,6 +121,22 @@ TEST(PlanCache, AFailureIsNotKept) {
   EXPECT_EQ(cache.statistics().builds, 1);
 }
 
+TEST(PlanCache, AReplacedPlanIsLetGoAndTheOtherFound) {
+  PlanCache cache;
+  const PlanKey key(some_parts());
+  const auto build = []() -> PlanCache::Answer { return empty_plan(); };
+  const std::weak_ptr<const Plan> first = *cache.get(key, build);
+  const std::shared_ptr<const Plan> other = *empty_plan();
+  cache.replace(key, other);
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(*cache.get(key, build), other);
+  EXPECT_EQ(cache.statistics().builds, 1);
+  PlanKeyParts unknown = some_parts();
+  unknown.model = "unknown";
+  cache.replace(PlanKey(unknown), other);
+  EXPECT_EQ(cache.held().size(), 1u);
+}
+
 PlanKeyParts numbered(int number) {
   PlanKeyParts parts = some_parts();
   parts.shapes = "x float32[" + std::to_string(number) + "]";

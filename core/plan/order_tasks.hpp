@@ -16,7 +16,7 @@
 namespace gradrack {
 
 /// What a wait between two streams costs, ns. Measured by tests/bench/stream_costs on two cores in
-/// host memory: 0.6 to 0.8 us where what it waits for ends while it still spins, 7 to 12 us where
+/// host memory: 0.3 to 0.8 us where what it waits for ends while it still spins, 7 to 40 us where
 /// it has gone to sleep. Assumed for devices of their own too.
 inline constexpr int64_t kWaitNs = 5000;
 

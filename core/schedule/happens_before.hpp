@@ -36,7 +36,7 @@ class HappensBefore {
 
 /// GR_OK when every two accesses to shared bytes, one of them a write, are ordered, and every
 /// dependency of the table too; else GR_INTERNAL naming the first pair that races. Every plan is
-/// checked: some 10 ns an access and span of bytes.
+/// checked: 0.7 ms for 2,000 tasks with 6,000 accesses on 8 streams (tests/bench/stream_costs).
 Status check_happens_before(const TaskTable& table, const Schedule& schedule,
                             const std::vector<Access>& accesses);
 

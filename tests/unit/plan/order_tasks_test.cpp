@@ -15,10 +15,10 @@ namespace {
 using toy::Backend;
 using toy::Builder;
 
-/// Four towers of a stage each over one input, and the sum of their ends.
-Graph towers() {
+/// Four towers of a stage each over one input of `rows` rows, and the sum of their ends.
+Graph towers(Dim rows = 32) {
   Builder b;
-  const ValueId x = b.input("x", {32, 32});
+  const ValueId x = b.input("x", {rows, 32});
   ValueId sum = GR_NO_VALUE;
   for (int k = 0; k < 4; ++k) {
     const std::string name = "tower" + std::to_string(k);
@@ -178,6 +178,29 @@ TEST(OrderTasks, ADeviceThatRunsNothingLimitsNoStreams) {
   request.devices = {narrow.device()};
   const Graph graph = towers();
   EXPECT_EQ(toy::planned(graph, backend, std::move(request))->schedule.lanes.size(), 4u);
+}
+
+TEST(OrderTasks, APlanOfOtherShapesKeepsTheLimitToo) {
+  Backend backend;
+  const Graph graph = towers(Dim::symbol("batch"));
+  TowerScheduler greedy({1, 1, 1, 1});
+  PlanRequest request;
+  request.scheduler_name = "towers";
+  request.scheduler = greedy.scheduler.table();
+  request.bindings = {{"batch", 64}};
+  const int64_t large = toy::planned(graph, backend, request)->memory.total();
+  request.bindings = {{"batch", 8}};
+  request.memory_limit = large - 1;
+  const auto small = toy::planned(graph, backend, request);
+  EXPECT_EQ(small->schedule.lanes.size(), 4u);
+  const auto other = rebind(*small, {{"batch", 48}});
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ((*other)->schedule.lanes.size(), 4u);
+  EXPECT_GT((*other)->schedule.sequential_ns, small->schedule.sequential_ns);
+  const auto over = rebind(*small, {{"batch", 64}});
+  ASSERT_TRUE(over.ok()) << over.status().message();
+  expect_event(**over, "over the memory limit: its order on 4 streams takes an arena of ");
+  EXPECT_LT((*over)->memory.total(), large);
 }
 
 TEST(OrderTasks, ReorderedForAReasonItSaysSo) {

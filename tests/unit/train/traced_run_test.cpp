@@ -135,10 +135,12 @@ TEST_F(TracedRunTest, TraceHasEveryTaskOfEveryTracedStep) {
 }
 
 TEST_F(TracedRunTest, PartsAddUpOnStreamsWithAThreadEach) {
-  const auto made = trainer(traced({"scheduler={plugin: shuffled, streams: 3}",
-                                    testing::emulated("memory: device, threaded: true")}));
+  const auto made =
+      trainer(traced({"scheduler={plugin: shuffled, streams: 3, auto_off: false, profile: false}",
+                      testing::emulated("memory: device, threaded: true")}));
   ASSERT_NE(made, nullptr);
   expect_parts_add_up(*made);
+  EXPECT_TRUE(records(*made)[0].contains("time/idle_ms/emulated.2"));
 }
 
 TEST_F(TracedRunTest, BackendThatCannotTimeIsNamedAndTrainedWithUntraced) {

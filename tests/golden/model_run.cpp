@@ -141,7 +141,7 @@ Status collect(const ModelCase& c, Executor* executor, const Store& store, Tenso
 /// A backend with the device over it, and what a model is planned from.
 struct Bench {
   explicit Bench(const ModelCase& c)
-      : backend(load_factory(c.backend, "backend", c.backend.c_str()), {}) {}
+      : backend(load_factory(c.backend, "backend", c.backend.c_str()), c.backend_options) {}
   Instance<gr_backend_t> backend;
   std::unique_ptr<Device> device;
   Graph graph;

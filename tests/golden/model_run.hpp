@@ -26,6 +26,7 @@ struct ModelCase {
   std::string backend;                        ///< library and factory name
   const gr_scheduler_t* scheduler = nullptr;  ///< null: program order
   std::string objective = {};  ///< of a model with several: the one that is differentiated
+  OptionTexts backend_options = {};
 };
 
 /// Tensors by the golden's names: output.logits, output.loss, grad.NAME, buffer.NAME; for one of

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule_bits: the same steps under many random schedules must give the same bits.
 //
-//   schedule_bits [--model gpt|stems] [--schedules N] [--from K] [--backend YAML] [--steps N]
+//   schedule_bits [--model gpt|stems] [--schedules N] [--from K] [--steps N]
 //
 // Trains a tiny decoder and a trunk with three stems (tests/support/stems_plugin.cpp; batches
 // without the target of one of them in between) in program order on one stream, and then under N
 // drawn schedules (`shuffled` of tests/support/emulated_plugin.cpp), and compares hashes of
-// parameters, optimizer state, buffers and losses. Schedule K is on 1 + K % 8 streams, with 1 to 4
-// microbatches a step, replayed from recordings or launched one by one. Each run must really have
-// been on that many streams, in an order that none before it had: a scheduler that was passed over
-// proves nothing. Exits 1 at the first difference, naming the draw.
+// parameters, optimizer state, buffers and losses. Schedule K is on 1 + K % 8 streams of one or two
+// threads, with 1 to 4 microbatches a step, replayed from recordings or launched one by one. Each
+// run must really have been on that many streams, in an order that none before it had: a scheduler
+// that was passed over proves nothing. Exits 1 at the first difference, naming the draw.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "core/base/log.hpp"
@@ -34,28 +35,30 @@ struct Request {
   int64_t schedules = 64;
   int64_t from = 0;
   int64_t steps = 2;
-  std::string backend = "{plugin: cpu, threads: 8, threads_per_stream: 1}";
 };
+
+constexpr int64_t kMostStreams = 8, kMostMicrobatches = 4;
 
 /// What number K stands for.
 struct Draw {
   int64_t seed;
   int64_t streams;
   int64_t accumulate;
-  int64_t block;  // of draws with all streams and microbatches
-  bool record;
+  int64_t block;    // of draws with all streams and microbatches
+  bool record;      // in every other block
+  int64_t threads;  // of a stream: one or two
 
   explicit Draw(int64_t k)
       : seed(k + 1),
-        streams(1 + k % 8),
-        accumulate(1 + k / 8 % kMostMicrobatches),
-        block(k / 32),
-        record(block % 2 == 0) {}
+        streams(1 + k % kMostStreams),
+        accumulate(1 + k / kMostStreams % kMostMicrobatches),
+        block(k / (kMostStreams * kMostMicrobatches)),
+        record(block % 2 == 0),
+        threads(1 + (block + 1) / 2 % 2) {}
   std::string text() const {
-    return fmt::format("seed {}, {} streams, {} microbatches a step, {}", seed, streams, accumulate,
-                       record ? "replayed" : "launched");
+    return fmt::format("seed {}, {} streams of {} threads, {} microbatches a step, {}", seed,
+                       streams, threads, accumulate, record ? "replayed" : "launched");
   }
-  static constexpr int64_t kMostMicrobatches = 4;
 };
 
 constexpr const char* kModels[][2] = {
@@ -103,10 +106,6 @@ class Model {
   }
 
   Status run() {
-    for (int64_t k = 0; k < Draw::kMostMicrobatches; ++k) {
-      GR_ASSIGN(StepHash hash, train(Draw(8 * k), "{plugin: sequential}", false));
-      expected_.push_back(std::move(hash));
-    }
     for (int64_t k = request_.from; k < request_.from + request_.schedules; ++k) {
       const Draw draw(k);
       const Status status = check(draw);
@@ -125,10 +124,18 @@ class Model {
         fmt::format("{{plugin: shuffled, seed: {}, streams: {}, auto_off: false, profile: false}}",
                     draw.seed, draw.streams);
     GR_ASSIGN(const StepHash got, train(draw, scheduler, true));
-    const StepHash& wanted = expected_[static_cast<size_t>(draw.accumulate - 1)];
-    const std::string difference = got.first_difference(wanted);
+    GR_ASSIGN(const StepHash* const wanted, in_program_order(draw));
+    const std::string difference = got.first_difference(*wanted);
     if (difference.empty()) return {};
     return internal_error(fmt::format("'{}' has other bits than in program order", difference));
+  }
+
+  Result<const StepHash*> in_program_order(const Draw& draw) {
+    const auto [at, is_new] = expected_.try_emplace({draw.accumulate, draw.threads});
+    if (is_new) {
+      GR_ASSIGN(at->second, train(draw, "{plugin: sequential}", false));
+    }
+    return &at->second;
   }
 
   Result<StepHash> train(const Draw& draw, const std::string& scheduler, bool drawn) {
@@ -153,8 +160,10 @@ class Model {
   Result<std::unique_ptr<Session>> open(const Draw& draw, const std::string& scheduler) const {
     SessionRequest request;
     request.config_path = scratch_.at(name_ + ".yaml");
-    request.sets = {"scheduler=" + scheduler, "backend=" + request_.backend,
-                    fmt::format("backend.record={}", draw.record),
+    request.sets = {"scheduler=" + scheduler,
+                    fmt::format("backend={{plugin: cpu, record: {}, threads: {}, "
+                                "threads_per_stream: {}}}",
+                                draw.record, kMostStreams * draw.threads, draw.threads),
                     fmt::format("run.accumulate_steps={}", draw.accumulate),
                     "run.output=" + scratch_.at("out")};
     request.plugin_path = {GRADRACK_TEST_PLUGIN_DIR};
@@ -188,7 +197,7 @@ class Model {
   const std::string name_;
   const Scratch& scratch_;
   Shared shared_;
-  std::vector<StepHash> expected_;  // by microbatches a step, from one
+  std::map<std::pair<int64_t, int64_t>, StepHash> expected_;  // by microbatches and threads
   std::set<std::string> orders_;
   int64_t plans_ = 0, tasks_ = 0, waits_ = 0;
 };
@@ -213,7 +222,6 @@ int main(int argc, char** argv) {
   app.add_option("--schedules", request.schedules)->check(CLI::PositiveNumber);
   app.add_option("--from", request.from, "number of the first")->check(CLI::NonNegativeNumber);
   app.add_option("--steps", request.steps)->check(CLI::PositiveNumber);
-  app.add_option("--backend", request.backend, "the section of a run file");
   CLI11_PARSE(app, argc, argv);
   start_logging({LogFormat::kText, true});
   const Status status = run(request);

@@ -110,6 +110,12 @@ const KernelEntry* KernelTable::match(const NodeSpec& node, std::string* reason)
   return nullptr;
 }
 
+const std::vector<KernelEntry>& KernelTable::entries(std::string_view op) const {
+  static const std::vector<KernelEntry> kNone;
+  const auto found = entries_.find(op);
+  return found == entries_.end() ? kNone : found->second;
+}
+
 std::vector<std::string> KernelTable::ops() const {
   std::vector<std::string> names;
   for (const auto& [op, entries] : entries_) names.push_back(op);

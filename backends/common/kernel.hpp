@@ -105,6 +105,8 @@ class KernelTable {
   void add(KernelEntry entry);
   /// The entry that claims `node`; otherwise nullptr and why not.
   const KernelEntry* match(const NodeSpec& node, std::string* reason) const;
+  /// The entries of one operator, first asked first.
+  const std::vector<KernelEntry>& entries(std::string_view op) const;
   /// Names of all operators, sorted.
   std::vector<std::string> ops() const;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators of two or three float32 inputs, broadcast: arithmetic, comparisons, Where,
-// and the gradients of activations.
+// and the gradients of activations. Arithmetic and gradients on bfloat16 too.
 #include <memory>
 
+#include "backends/cpu/bfloat16.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
 
@@ -40,9 +41,15 @@ class BinaryKernel final : public BroadcastKernel {
       : BroadcastKernel(node, context),
         loop_(loop),
         alpha_(static_cast<float>(node.get_float("alpha", 1.0))),
-        grain_(grain) {}
+        grain_(grain),
+        narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    if (narrow_) {
+      run_narrow(host::data<uint16_t>(in[0]), host::data<uint16_t>(in[1]),
+                 host::data<uint16_t>(out[0]));
+      return GR_OK;
+    }
     const float* a = host::data<float>(in[0]);
     const float* b = host::data<float>(in[1]);
     float* y = host::data<float>(out[0]);
@@ -53,9 +60,25 @@ class BinaryKernel final : public BroadcastKernel {
   }
 
  private:
+  void run_narrow(const uint16_t* a, const uint16_t* b, uint16_t* y) const {
+    const Simd& loops = context_.loops;
+    const int64_t a_step = plan_.step(0), b_step = plan_.step(1);
+    plan_.run(context_.pool, grain_, [&](const LoopPlan::Offsets& at, int64_t to, int64_t n) {
+      WideBlock left, right, result;
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const int64_t size = std::min(kBlock, n - i);
+        loop_(left.read(loops, a + at[0], a_step, i, size), a_step,
+              right.read(loops, b + at[1], b_step, i, size), b_step, result.numbers(), size,
+              alpha_);
+        loops.to_bfloat16(result.numbers(), y + to + i, size);
+      }
+    });
+  }
+
   BinaryLoop loop_;
   float alpha_;
   int64_t grain_;
+  bool narrow_;  // bfloat16
 };
 
 class CompareKernel final : public BroadcastKernel {
@@ -96,6 +119,10 @@ class WhereKernel final : public BroadcastKernel {
 
 std::string claim_two(const NodeSpec& node) {
   if (node.inputs.size() != 2) return std::to_string(node.inputs.size()) + " inputs, 2 are known";
+  return claim_loops(node);
+}
+
+std::string claim_comparison(const NodeSpec& node) {
   // A comparison's output is bool; its inputs decide.
   for (const host::TensorSpec& input : node.inputs) {
     if (input.dtype != GR_FLOAT32) return "an input is " + host::dtype_text(input.dtype);
@@ -143,7 +170,7 @@ void add_binary_kernels(host::KernelTable& table, const Context& context) {
       {"GreaterOrEqual", Compare::kGreaterOrEqual}};
   for (const auto& [op, which] : comparisons) {
     const CompareLoop loop = context.loops.compare[static_cast<int>(which)];
-    table.add({op, claim_two, [&context, loop](const NodeSpec& node) {
+    table.add({op, claim_comparison, [&context, loop](const NodeSpec& node) {
                  return std::make_unique<CompareKernel>(node, context, loop);
                }});
   }

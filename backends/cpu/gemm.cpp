@@ -3,22 +3,15 @@
 // which is row-major and picks its code for the processor it runs on.
 #include "backends/cpu/gemm.hpp"
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <atomic>
 #include <cstring>
 
+#include "backends/cpu/onednn.hpp"
+
 namespace gradrack::cpu {
 namespace {
-
-/// oneDNN asks OpenMP for the number of threads; the answer is a setting of the calling thread.
-void use_one_openmp_thread() {
-  thread_local bool done = false;
-  if (done) return;
-  omp_set_num_threads(1);
-  done = true;
-}
 
 void scale(const GemmShape& s, float* c) {
   for (int64_t i = 0; i < s.m; ++i, c += s.ldc) {

@@ -238,6 +238,8 @@ Loop selection(const NodeSpec& node) {
       return LoopOf<WhereF, int32_t, bool, int32_t, int32_t>::run;
     case GR_BOOL:
       return LoopOf<WhereF, bool, bool, bool, bool>::run;
+    case GR_BFLOAT16:  // moved by its bits
+      return LoopOf<WhereF, uint16_t, bool, uint16_t, uint16_t>::run;
     default:
       return nullptr;
   }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the families of the cpu backend. Order matters where two families know one operator:
-// float32 loops stand before the generic ones.
+// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last.
 #include "backends/cpu/kernels.hpp"
+
+#include "backends/cpu/bfloat16.hpp"
 
 namespace gradrack::cpu {
 
 void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_unary_kernels(table, context);
   add_binary_kernels(table, context);
+  add_bfloat16_kernels(table, context);
   add_generic_kernels(table, context);
+  add_bfloat16_product_kernels(table, context);
+  add_bfloat16_conv_kernels(table, context);
   add_matmul_kernels(table, context);
   add_softmax_kernels(table, context);
   add_norm_kernels(table, context);
@@ -23,6 +28,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_conv_kernels(table, context);
   add_pool_kernels(table, context);
   add_batch_norm_kernels(table, context);
+  add_widened_kernels(table, context);
 }
 
 std::string claim_float32(const host::NodeSpec& node) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of the cpu backend: one file each, one function each.
 //
-// float32 is fast; float64, integers and bools are there where a training step needs them (scalars
-// of the optimizer, tokens, masks). Whatever is not claimed is run by the next backend of the
-// chain. To add a family, add a line here, in kernels.cpp and in CMakeLists.txt.
+// float32 and products of bfloat16 are fast; float64, integers and bools are there where a training
+// step needs them (scalars of the optimizer, tokens, masks). Whatever is not claimed is run by the
+// next backend of the chain. To add a family, add a line here, in kernels.cpp and in
+// CMakeLists.txt.
 #pragma once
 
 #include <string>
@@ -23,6 +24,11 @@ void add_reduce_kernels(host::KernelTable& table, const Context& context);   // 
 void add_move_kernels(host::KernelTable& table, const Context& context);     // move.cpp
 void add_slice_kernels(host::KernelTable& table, const Context& context);    // slice.cpp
 void add_index_kernels(host::KernelTable& table, const Context& context);    // index.cpp
+
+void add_bfloat16_product_kernels(host::KernelTable& table,
+                                  const Context& context);  // bfloat16_product.cpp
+void add_bfloat16_conv_kernels(host::KernelTable& table,
+                               const Context& context);  // bfloat16_conv.cpp
 
 void add_loss_kernels(host::KernelTable& table, const Context& context);       // loss.cpp
 void add_update_kernels(host::KernelTable& table, const Context& context);     // update.cpp

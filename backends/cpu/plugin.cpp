@@ -2,6 +2,7 @@
 // Entry of the cpu backend: the embedded default. Streams are threads; the threads of the backend
 // are divided among them.
 #include "backends/common/host_backend.hpp"
+#include "backends/cpu/bfloat16.hpp"
 #include "backends/cpu/cores.hpp"
 #include "backends/cpu/kernels.hpp"
 
@@ -67,7 +68,10 @@ std::string counted(int count, const char* what) {
 }
 
 std::string describe(const Division& division, const char* loops, bool pinned) {
+  const std::string hardware = cpu::bfloat16_hardware();
   std::string text = std::string("host memory, float32 with ") + loops + " and oneDNN, ";
+  text += "bfloat16 products " +
+          (hardware.empty() ? std::string("widened to float32") : "with " + hardware) + ", ";
   if (division.streams() > 1) text += counted(division.streams(), "stream") + " of ";
   text += counted(division.per_stream, "thread");
   return text + (pinned ? ", a core each" : "");

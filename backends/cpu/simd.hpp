@@ -92,6 +92,9 @@ struct Simd {
   CompareLoop compare[static_cast<int>(Compare::kCount)];
   void (*select)(const uint8_t* c, int64_t c_step, const float* a, int64_t a_step, const float* b,
                  int64_t b_step, float* y, int64_t n);
+  // Between bfloat16, by its bits, and float32: exact, and to nearest even.
+  void (*from_bfloat16)(const uint16_t* x, float* y, int64_t n);
+  void (*to_bfloat16)(const float* x, uint16_t* y, int64_t n);
   /// y += alpha * x.
   void (*add_scaled)(const float* x, float alpha, float* y, int64_t n);
 

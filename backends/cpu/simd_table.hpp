@@ -3,6 +3,7 @@
 // simd_<set>.cpp alone; internal linkage: see simd_vector.hpp.
 #pragma once
 
+#include "backends/cpu/simd_bfloat16.hpp"
 #include "backends/cpu/simd_channels.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
 #include "backends/cpu/simd_rows.hpp"
@@ -33,6 +34,8 @@ constexpr Simd make_table(const char* name) {
   static_assert(sizeof compare == sizeof t.compare, "one loop for each Compare, in its order");
   for (int k = 0; k < static_cast<int>(Compare::kCount); ++k) t.compare[k] = compare[k];
   t.select = select_loop;
+  t.from_bfloat16 = from_bfloat16_loop;
+  t.to_bfloat16 = to_bfloat16_loop;
   t.add_scaled = add_scaled_loop;
   t.sum = sum_row;
   t.sum_squares = sum_squares_row;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators of one float32 input: one loop of the Simd table each.
+// Elementwise operators of one float32 or bfloat16 input: one loop of the Simd table each.
 #include <memory>
 
+#include "backends/cpu/bfloat16.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
 
@@ -13,12 +14,21 @@ using host::NodeSpec;
 
 class UnaryKernel final : public Kernel {
  public:
-  UnaryKernel(const Context& context, UnaryLoop loop, int64_t count, float alpha, int64_t grain)
-      : context_(context), loop_(loop), count_(count), alpha_(alpha), grain_(grain) {}
+  UnaryKernel(const NodeSpec& node, const Context& context, UnaryLoop loop, int64_t grain)
+      : context_(context),
+        loop_(loop),
+        count_(node.inputs[0].count),
+        alpha_(static_cast<float>(node.get_float("alpha", 1.0))),
+        grain_(grain),
+        narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
   int in_place(int) const override { return 0; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
+    if (narrow_) {
+      run_narrow(host::data<uint16_t>(in[0]), host::data<uint16_t>(out[0]));
+      return GR_OK;
+    }
     const float* x = host::data<float>(in[0]);
     float* y = host::data<float>(out[0]);
     context_.pool.parallel(count_, grain_, [&](int64_t begin, int64_t end) {
@@ -28,19 +38,25 @@ class UnaryKernel final : public Kernel {
   }
 
  private:
+  void run_narrow(const uint16_t* x, uint16_t* y) const {
+    context_.pool.parallel(count_, grain_, [&](int64_t begin, int64_t end) {
+      in_blocks(context_.loops, x + begin, y + begin, end - begin,
+                [&](const float* from, float* to, int64_t n) { loop_(from, to, n, alpha_); });
+    });
+  }
+
   const Context& context_;
   UnaryLoop loop_;
   int64_t count_;
   float alpha_;
   int64_t grain_;
+  bool narrow_;  // bfloat16
 };
 
 std::unique_ptr<Kernel> make_unary(const NodeSpec& node, const Context& context, Unary which) {
   const bool plain = which == Unary::kNeg || which == Unary::kAbs || which == Unary::kRelu ||
                      which == Unary::kLeakyRelu || which == Unary::kSign;
-  const auto alpha = static_cast<float>(node.get_float("alpha", 1.0));
-  return std::make_unique<UnaryKernel>(context, context.loops.unary[static_cast<int>(which)],
-                                       node.inputs[0].count, alpha,
+  return std::make_unique<UnaryKernel>(node, context, context.loops.unary[static_cast<int>(which)],
                                        plain ? kPlainGrain : kFunctionGrain);
 }
 
@@ -63,11 +79,11 @@ void add_unary_kernels(host::KernelTable& table, const Context& context) {
                                                {"Softplus", Unary::kSoftplus},
                                                {"Reciprocal", Unary::kReciprocal}};
   for (const auto& [op, which] : ops) {
-    table.add({op, claim_float32_data, [&context, which = which](const NodeSpec& node) {
+    table.add({op, claim_loops, [&context, which = which](const NodeSpec& node) {
                  return make_unary(node, context, which);
                }});
   }
-  table.add({"Gelu", claim_float32_data, [&context](const NodeSpec& node) {
+  table.add({"Gelu", claim_loops, [&context](const NodeSpec& node) {
                const bool tanh = node.get_string("approximate") == "tanh";
                return make_unary(node, context, tanh ? Unary::kGeluTanh : Unary::kGelu);
              }});

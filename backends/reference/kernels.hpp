@@ -3,7 +3,8 @@
 //
 // A family adds its entries to the table that the plugin hands to make_host_backend. Invariant of
 // all of them: plain loops, float32 accumulated in double, any rank, any broadcast, zero-size
-// shapes: slow and obviously right. To add a family, add a line here, in kernels.cpp and in
+// shapes: slow and obviously right. bfloat16 is no family's matter: kernels.cpp adds it to all. To
+// add a family, add a line here, in kernels.cpp and in
 // CMakeLists.txt.
 #pragma once
 

@@ -7,9 +7,23 @@
 #include <limits>
 #include <type_traits>
 
+#include "gradrack/bfloat16.hpp"
+
 namespace gradrack {
 
 namespace {
+
+/// A bfloat16 as the conversions below see it.
+struct Bfloat16 {
+  Bfloat16() = default;
+  explicit Bfloat16(double number) : bits(sdk::to_bfloat16(number)) {}
+  explicit Bfloat16(int64_t number) : Bfloat16(static_cast<double>(number)) {}
+  explicit operator double() const { return static_cast<double>(sdk::from_bfloat16(bits)); }
+  uint16_t bits = 0;
+};
+
+template <typename T>
+constexpr bool kIsReal = std::is_floating_point_v<T> || std::is_same_v<T, Bfloat16>;
 
 /// Calls `body` with a zero of the dtype's C++ type; bool is its own case because any non-zero is
 /// true.
@@ -30,6 +44,8 @@ Status with_type(gr_dtype_t dtype, Body body) {
       return body(float{});
     case GR_FLOAT64:
       return body(double{});
+    case GR_BFLOAT16:
+      return body(Bfloat16{});
     default:
       return unsupported(fmt::format("no host conversion for dtype code {} with {} bits",
                                      dtype / 256, dtype % 256));
@@ -38,10 +54,13 @@ Status with_type(gr_dtype_t dtype, Body body) {
 
 template <typename To, typename From>
 bool holds(From number) {
-  if constexpr (std::is_same_v<To, bool> || std::is_floating_point_v<To>) return true;
-  const long double wide = number;
-  return wide >= static_cast<long double>(std::numeric_limits<To>::min()) &&
-         wide <= static_cast<long double>(std::numeric_limits<To>::max());
+  if constexpr (std::is_same_v<To, bool> || kIsReal<To>) {
+    return true;
+  } else {
+    const long double wide = number;
+    return wide >= static_cast<long double>(std::numeric_limits<To>::min()) &&
+           wide <= static_cast<long double>(std::numeric_limits<To>::max());
+  }
 }
 
 template <typename From>

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cstring>
 
+#include "gradrack/bfloat16.hpp"
+
 namespace gradrack {
 
 namespace {
@@ -245,6 +247,13 @@ Result<ConstantData> constant_from(const DLTensor& tensor) {
     case GR_FLOAT64:
       append<double>(tensor, count, &data);
       break;
+    case GR_BFLOAT16: {
+      const auto* bits = static_cast<const uint16_t*>(tensor.data);
+      for (int64_t k = 0; k < count; ++k) {
+        data.reals.push_back(static_cast<double>(sdk::from_bfloat16(bits[k])));
+      }
+      break;
+    }
     case GR_INT64:
       append<int64_t>(tensor, count, &data);
       break;
@@ -260,7 +269,7 @@ Result<ConstantData> constant_from(const DLTensor& tensor) {
       break;
     default:
       return unsupported("constants of " + dtype_name(gr_dtype_of(tensor.dtype)) +
-                         " are not taken; give float32 or float64");
+                         " are not taken; give float32, float64 or bfloat16");
   }
   return data;
 }

@@ -4,6 +4,7 @@
 
 #include "core/graph/emitter.hpp"
 #include "core/graph/replay.hpp"
+#include "gradrack/precision_inputs.h"
 
 namespace gradrack {
 
@@ -18,58 +19,116 @@ Result<gr_dtype_t> storage_dtype(const gr_precision_t& policy) {
   return dtype;
 }
 
-Result<gr_dtype_t> node_dtype(const gr_precision_t& policy, const Graph& graph, const Node& node) {
-  gr_precision_node_t question = {};
-  question.struct_size = sizeof question;
-  question.kind = node.kind;
-  question.domain = node.op->domain.c_str();
-  question.op = node.op->name.c_str();
-  const std::string stage = graph.stage_name(node.stage);
-  question.stage = stage.c_str();
-  gr_dtype_t dtype = GR_FLOAT32;
-  gr_error_t err = {};
-  GR_TRY(status_from(policy.node_dtype(policy.self, &question, &dtype, &err), err)
-             .with_context("precision plugin, operator " + node.op->full_name()));
-  return dtype;
-}
-
 /// Whether the policy decides about this value.
 bool is_open(const Graph& graph, ValueId id) {
   return id != GR_NO_VALUE && graph.value(id).type.dtype == GR_FLOAT32;
 }
 
-/// Copies one node so that its open inputs and results have `dtype`.
-Status copy_retyped(const Node& node, gr_dtype_t dtype, Replay& replay) {
-  Emitter e(replay.to());
-  std::vector<ValueId> inputs;
-  for (const ValueId id : node.inputs) {
-    const ValueId image = replay.image(id);
-    inputs.push_back(is_open(replay.from(), id) ? e.cast(image, dtype) : image);
+/// Values that something outside the graph reads: they leave it in the storage dtype.
+std::vector<bool> leaving_values(const Graph& graph, std::span<const ValueId> gradients) {
+  std::vector<bool> leaves(graph.values().size(), false);
+  const auto mark = [&](ValueId id) {
+    if (id != GR_NO_VALUE) leaves[static_cast<size_t>(id)] = true;
+  };
+  for (const Objective& objective : graph.objectives()) {
+    mark(objective.sum);
+    mark(objective.count);
   }
-  Attrs attrs = node.attrs;
-  // An attribute that names float32 as a result means the policy's dtype too.
-  for (const char* name : {"to", "dtype"}) {
-    const AttrValue* value = attrs.find(name);
-    const int64_t* named = value != nullptr ? std::get_if<int64_t>(value) : nullptr;
-    if (named != nullptr && *named == GR_FLOAT32) attrs.set(name, int64_t{dtype});
-  }
-  if (!e.status().ok()) return e.status();
-  GR_ASSIGN(const std::vector<ValueId> made,
-            replay.to().add_node(*node.op, inputs, attrs, node.outputs.size()));
-  for (size_t k = 0; k < made.size(); ++k) replay.map(node.outputs[k], made[k]);
-  return {};
+  for (const auto& [name, id] : graph.outputs()) mark(id);
+  for (const Write& write : graph.writes()) mark(write.value);
+  for (const ValueId id : gradients) mark(id);
+  return leaves;
 }
+
+class Retyper {
+ public:
+  Retyper(const gr_precision_t& policy, gr_dtype_t storage, std::vector<bool> leaves)
+      : policy_(policy),
+        by_inputs_(policy.get_extension == nullptr
+                       ? nullptr
+                       : static_cast<const gr_precision_inputs_t*>(
+                             policy.get_extension(policy.self, GR_EXT_PRECISION_INPUTS))),
+        storage_(storage),
+        leaves_(std::move(leaves)) {}
+
+  /// Copies one node so that its open inputs and results have the policy's dtype.
+  Status copy(const Node& node, Replay& replay) const {
+    GR_ASSIGN(const gr_dtype_t dtype, node_dtype(node, replay));
+    Emitter e(replay.to());
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node.inputs) {
+      const ValueId image = replay.image(id);
+      inputs.push_back(is_open(replay.from(), id) ? e.cast(image, dtype) : image);
+    }
+    Attrs attrs = node.attrs;
+    // An attribute that names float32 as a result means the policy's dtype too.
+    for (const char* name : {"to", "dtype"}) {
+      const AttrValue* value = attrs.find(name);
+      const int64_t* named = value != nullptr ? std::get_if<int64_t>(value) : nullptr;
+      if (named != nullptr && *named == GR_FLOAT32) attrs.set(name, int64_t{dtype});
+    }
+    if (!e.status().ok()) return e.status();
+    GR_ASSIGN(const std::vector<ValueId> made,
+              replay.to().add_node(*node.op, inputs, attrs, node.outputs.size()));
+    for (size_t k = 0; k < made.size(); ++k) {
+      const ValueId old = node.outputs[k];
+      const bool stored = is_open(replay.from(), old) && leaves_[static_cast<size_t>(old)];
+      replay.map(old, stored ? e.cast(made[k], storage_) : made[k]);
+    }
+    return e.status();
+  }
+
+ private:
+  Result<gr_dtype_t> node_dtype(const Node& node, Replay& replay) const {
+    const std::string stage = replay.from().stage_name(node.stage);
+    const std::vector<gr_dtype_t> inputs = input_dtypes(node, replay);
+    gr_precision_node_t question = {};
+    question.struct_size = sizeof question;
+    question.kind = node.kind;
+    question.domain = node.op->domain.c_str();
+    question.op = node.op->name.c_str();
+    question.stage = stage.c_str();
+    gr_dtype_t dtype = GR_FLOAT32;
+    gr_error_t err = {};
+    const int32_t code =
+        by_inputs_ != nullptr
+            ? by_inputs_->node_dtype(by_inputs_->self, &question, inputs.data(),
+                                     static_cast<uint32_t>(inputs.size()), &dtype, &err)
+            : policy_.node_dtype(policy_.self, &question, &dtype, &err);
+    GR_TRY(
+        status_from(code, err).with_context("precision plugin, operator " + node.op->full_name()));
+    return dtype;
+  }
+
+  /// See gr_precision_inputs_t: only what a node or the batch made has a say.
+  static std::vector<gr_dtype_t> input_dtypes(const Node& node, Replay& replay) {
+    std::vector<gr_dtype_t> dtypes;
+    for (const ValueId id : node.inputs) {
+      const bool open = is_open(replay.from(), id);
+      const Source source = open ? replay.from().value(id).source : Source::kConstant;
+      const bool says = open && (source == Source::kNode || source == Source::kInput);
+      dtypes.push_back(says ? replay.to().value(replay.image(id)).type.dtype : gr_dtype_t{0});
+    }
+    return dtypes;
+  }
+
+  const gr_precision_t& policy_;
+  const gr_precision_inputs_t* by_inputs_;  // or null
+  gr_dtype_t storage_;
+  std::vector<bool> leaves_;  // by value of the old graph
+};
 
 }  // namespace
 
-Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy) {
+Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy,
+                                std::span<const ValueId> gradients) {
   GR_ASSIGN(const gr_dtype_t storage, storage_dtype(policy));
+  const Retyper retyper(policy, storage, leaving_values(graph, gradients));
   Graph out(graph.ops());
   Replay replay(graph, out);
   GR_TRY(replay.run(
       [&](const Node& node, Replay& r) -> Result<bool> {
-        GR_ASSIGN(const gr_dtype_t dtype, node_dtype(policy, r.from(), node));
-        GR_TRY(copy_retyped(node, dtype, r));
+        GR_TRY(retyper.copy(node, r));
         return true;
       },
       [&](Value& source) {

@@ -4,9 +4,13 @@
 //
 // Models and gradient rules write GR_FLOAT32 for "a real number"; this pass asks the policy for the
 // storage dtype and for each node's dtype, inserts casts where they differ, and infers types anew.
-// Follows autodiff, precedes the optimizer. Invariant: dtypes that a model named otherwise
-// (float64, integers) stay as they are.
+// Follows autodiff, precedes the optimizer. Invariants: dtypes that a model named otherwise
+// (float64, integers) stay as they are; what leaves the graph (objectives, outputs, writes,
+// gradients) has the storage dtype, whatever computed it.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "core/graph/graph.hpp"
 #include "gradrack/precision.h"
@@ -19,7 +23,9 @@ struct Retyped {
   std::vector<ValueId> image;
 };
 
-/// Applies `policy` to `graph`. Images of parameters and gradients have the storage dtype. [plan]
-Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy);
+/// Applies `policy` to `graph`. `gradients`: ids that leave the graph besides its objectives,
+/// outputs and writes. [plan]
+Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy,
+                                std::span<const ValueId> gradients = {});
 
 }  // namespace gradrack

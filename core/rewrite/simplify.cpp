@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/graph/replay.hpp"
+#include "gradrack/bfloat16.hpp"
 
 namespace gradrack {
 
@@ -57,6 +58,8 @@ Result<ValueId> folded_cast(const Node& node, Replay& replay) {
   ConstantData data(*in.constant);
   if (in.type.dtype == GR_FLOAT32) {
     for (double& x : data.reals) x = static_cast<double>(static_cast<float>(x));
+  } else if (in.type.dtype == GR_BFLOAT16) {
+    for (double& x : data.reals) x = sdk::from_bfloat16(sdk::to_bfloat16(x));
   } else if (in.type.dtype != GR_FLOAT64) {
     return static_cast<ValueId>(GR_NO_VALUE);
   }

@@ -39,7 +39,11 @@ Result<TrainingGraph> training_graph(const Graph& model, const gr_precision_t& p
   Graph graph = model;
   TrainingGraph out;
   GR_ASSIGN(out.passes, add_backward(graph, trained, terms, shape));
-  GR_ASSIGN(Retyped retyped, apply_precision(graph, precision));
+  std::vector<ValueId> gradients;
+  for (const GradientPass& pass : out.passes) {
+    gradients.insert(gradients.end(), pass.of.begin(), pass.of.end());
+  }
+  GR_ASSIGN(Retyped retyped, apply_precision(graph, precision, gradients));
   for (GradientPass& pass : out.passes) {
     for (ValueId& gradient : pass.of) {
       if (gradient != GR_NO_VALUE) gradient = retyped.image[static_cast<size_t>(gradient)];

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "backends/cpu/simd.hpp"
+#include "gradrack/bfloat16.hpp"
 
 namespace gradrack::cpu {
 namespace {
@@ -153,6 +155,34 @@ TEST(CpuMath, ElementsDoNotDependOnWhereALoopIsCut) {
         ASSERT_TRUE(whole[k] == parts[k] || (whole[k] != whole[k] && parts[k] != parts[k]))
             << table->name << " function " << which << " at " << k;
       }
+    }
+  }
+}
+
+/// Half a million bit patterns, all exponents among them: what is not a NaN has the bits that the
+/// SDK's own rounding gives, wherever a loop was cut.
+TEST(CpuMath, LoopsRoundToBfloat16AsTheSdkDoes) {
+  std::vector<float> x;
+  for (uint64_t k = 0; k < (uint64_t{1} << 32); k += 8191) {
+    const auto bits = static_cast<uint32_t>(k);
+    float number;
+    std::memcpy(&number, &bits, sizeof number);
+    x.push_back(number);
+  }
+  const auto count = static_cast<int64_t>(x.size());
+  for (const Simd* table : tables()) {
+    std::vector<uint16_t> y(x.size());
+    std::vector<float> back(x.size());
+    table->to_bfloat16(x.data(), y.data(), count - 5);
+    table->to_bfloat16(x.data() + count - 5, y.data() + count - 5, 5);
+    table->from_bfloat16(y.data(), back.data(), count);
+    for (size_t k = 0; k < x.size(); ++k) {
+      if (std::isnan(x[k])) {
+        ASSERT_TRUE(std::isnan(back[k])) << table->name << " at " << k;
+        continue;
+      }
+      ASSERT_EQ(y[k], sdk::to_bfloat16(x[k])) << table->name << " at " << x[k];
+      ASSERT_EQ(back[k], sdk::from_bfloat16(y[k])) << table->name << " at " << x[k];
     }
   }
 }

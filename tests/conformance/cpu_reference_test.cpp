@@ -32,10 +32,11 @@ void compare(const OpCase& c, const OpAnswer& got, const OpAnswer& want) {
     for (const double v : b.values) {
       if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
     }
-    const bool real = a.dtype == GR_FLOAT32 || a.dtype == GR_FLOAT64;
-    const double most = real ? tolerance(c.op, GR_FLOAT32) * scale : 0.0;
+    const double common = is_real(a.dtype) ? tolerance(c.op, GR_FLOAT32) * scale : 0.0;
+    // Both round to bfloat16 once, so they are at most one step of it apart.
+    const double step = a.dtype == GR_BFLOAT16 ? 0x1p-7 : 0.0;
     for (size_t i = 0; i < a.values.size(); ++i) {
-      const double x = a.values[i], y = b.values[i];
+      const double x = a.values[i], y = b.values[i], most = common + step * std::fabs(y);
       const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= most;
       ASSERT_TRUE(same) << "output " << k << " element " << i << ": cpu " << x << ", reference "
                         << y << ", allowed " << most;
@@ -97,12 +98,58 @@ void check_all(const std::vector<OpCase>& cases) {
   }
 }
 
+/// The cases in float32 of a list as bfloat16, but for the largest.
+std::vector<OpCase> narrowed(const std::vector<OpCase>& cases) {
+  constexpr int64_t kLargest = 60000;
+  std::vector<OpCase> out;
+  for (const OpCase& c : cases) {
+    if (main_dtype(c) != GR_FLOAT32 || largest_input(c) > kLargest) continue;
+    OpCase narrow = retype(c, GR_BFLOAT16);
+    if (case_graph(narrow).ok()) out.push_back(std::move(narrow));
+  }
+  return out;
+}
+
+void check_narrowed(const std::vector<OpCase>& cases) {
+  const std::vector<OpCase> all = narrowed(cases);
+  ASSERT_FALSE(all.empty());
+  for (const OpCase& c : all) {
+    check(c);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(CpuReference, ElementwiseOperatorsAgree) { check_all(elementwise_cases()); }
 TEST(CpuReference, MovesAgree) { check_all(move_cases()); }
 TEST(CpuReference, ProductsAgree) { check_all(product_cases()); }
 TEST(CpuReference, ReductionsSoftmaxAndNormsAgree) { check_all(row_cases()); }
 TEST(CpuReference, ImageOperatorsAgree) { check_all(image_cases()); }
 TEST(CpuReference, LossesUpdatesAndMasksAgree) { check_all(step_cases()); }
+
+TEST(CpuBfloat16, ElementwiseOperatorsAgree) { check_narrowed(elementwise_cases()); }
+TEST(CpuBfloat16, MovesAgree) { check_narrowed(move_cases()); }
+TEST(CpuBfloat16, ProductsAgree) { check_narrowed(product_cases()); }
+TEST(CpuBfloat16, ReductionsSoftmaxAndNormsAgree) { check_narrowed(row_cases()); }
+TEST(CpuBfloat16, ImageOperatorsAgree) { check_narrowed(image_cases()); }
+TEST(CpuBfloat16, LossesUpdatesAndMasksAgree) { check_narrowed(step_cases()); }
+
+OpCase cast_case(gr_dtype_t from, gr_dtype_t to, std::vector<int64_t> dims) {
+  OpCase c{"Cast", {f(std::move(dims))}, {{"to", int64_t{to}}}};
+  c.inputs[0].dtype = from;
+  return c;
+}
+
+TEST(CpuBfloat16, CastsAgree) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, {0}, {17}, {3, 4099}}) {
+    for (const gr_dtype_t other : {GR_FLOAT32, GR_FLOAT64, GR_INT64, GR_INT32, GR_BOOL}) {
+      for (const OpCase& c :
+           {cast_case(GR_BFLOAT16, other, dims), cast_case(other, GR_BFLOAT16, dims)}) {
+        check(c);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace gradrack::conformance

@@ -6,6 +6,7 @@
 
 #include "backends/common/stream.hpp"
 #include "backends/common/tensor_access.hpp"
+#include "gradrack/bfloat16.hpp"
 
 namespace gradrack::conformance {
 namespace {
@@ -48,6 +49,11 @@ struct Buffer {
 
 void fill(const InputSpec& input, const std::vector<double>& numbers, Buffer* buffer) {
   buffer->make(input.dtype, input.dims);
+  if (input.dtype == GR_BFLOAT16) {
+    auto* bits = static_cast<uint16_t*>(buffer->tensor.data);
+    for (size_t k = 0; k < numbers.size(); ++k) bits[k] = sdk::to_bfloat16(numbers[k]);
+    return;
+  }
   host::dispatch_any(input.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = static_cast<T*>(buffer->tensor.data);
@@ -80,6 +86,11 @@ std::vector<gr_attr_t> c_attrs(const Attrs& attrs) {
 
 OpOutput read(const Buffer& buffer) {
   OpOutput out{buffer.dtype, buffer.shape, {}};
+  if (buffer.dtype == GR_BFLOAT16) {
+    const auto* bits = static_cast<const uint16_t*>(buffer.tensor.data);
+    for (int64_t k = 0; k < buffer.count; ++k) out.values.push_back(sdk::from_bfloat16(bits[k]));
+    return out;
+  }
   host::dispatch_any(buffer.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* data = static_cast<const T*>(buffer.tensor.data);

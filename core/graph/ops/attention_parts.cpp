@@ -49,25 +49,27 @@ AttentionWriter::AttentionWriter(Emitter& e, const Attrs& attrs, ValueId q, Valu
 }
 
 ValueId AttentionWriter::write(ValueId mask) {
-  const ValueId capped = softcap(e_.matmul(rows(q_), k_, false, true, scale()));
+  const ValueId capped = softcap(wide(e_.matmul(rows(q_), k_, false, true, scale())));
   const Shape y{h_.q[0], h_.q[1], h_.q[2], h_.v[3]};
-  return from_heads(e_.matmul(rows(weights(capped, mask)), v_), y);
+  return from_heads(e_.matmul(rows(like_inputs(weights(capped, mask))), v_), y);
 }
 
 // With weights P, dP = gy V^T and dS = P (dP - sum(dP P)): gradients of a product and of softmax.
 AttentionGrads AttentionWriter::write_gradients(ValueId gy, ValueId mask, bool of_mask) {
-  const ValueId capped = softcap(e_.matmul(rows(q_), k_, false, true, scale()));
+  const ValueId capped = softcap(wide(e_.matmul(rows(q_), k_, false, true, scale())));
   const ValueId p = rows(weights(capped, mask));
   const ValueId g = rows(to_heads(gy, {h_.q[0], h_.q[1], h_.q[2], h_.v[3]}));
   AttentionGrads grads;
-  grads.v = from_heads(e_.matmul(p, g, true), h_.v);
-  ValueId gs = e_.own("SoftmaxGrad", {e_.matmul(g, v_, false, true), p}, {{"axis", int64_t{-1}}});
+  grads.v = from_heads(e_.matmul(like_inputs(p), g, true), h_.v);
+  const ValueId gp = wide(e_.matmul(g, v_, false, true));
+  ValueId gs = e_.own("SoftmaxGrad", {gp, p}, {{"axis", int64_t{-1}}});
   if (of_mask) grads.mask = mask_gradient(gs, mask);
   const double cap = attrs_.get_float("softcap");
   if (cap != 0) {
     const ValueId tanh = e_.mul(capped, 1.0 / cap);
     gs = e_.mul(gs, e_.sub(1.0, e_.mul(tanh, tanh)));
   }
+  gs = like_inputs(gs);
   grads.q = from_heads(e_.matmul(gs, k_, false, false, scale()), h_.q);
   grads.k = from_heads(e_.matmul(gs, rows(q_), true, false, scale()), h_.k);
   return grads;
@@ -76,6 +78,13 @@ AttentionGrads AttentionWriter::write_gradients(ValueId gy, ValueId mask, bool o
 double AttentionWriter::scale() const {
   return attrs_.get_float("scale", 1.0 / std::sqrt(static_cast<double>(h_.q[3].number())));
 }
+
+/// softmax_precision: what is less than float32 becomes it, between the two products.
+ValueId AttentionWriter::wide(ValueId x) {
+  return e_.type(x).dtype == GR_FLOAT64 ? x : e_.cast(x, GR_FLOAT32);
+}
+
+ValueId AttentionWriter::like_inputs(ValueId x) { return e_.cast(x, e_.type(q_).dtype); }
 
 ValueId AttentionWriter::to_heads(ValueId x, const Shape& shape) {
   if (!h_.packed) return x;
@@ -122,8 +131,8 @@ ValueId AttentionWriter::grouped_mask(ValueId mask) {
 ValueId AttentionWriter::masked_softmax(ValueId scores, ValueId mask) {
   const ValueId grouped = grouped_mask(mask);
   const ValueId nothing = e_.like(scores, kMinusInfinity), zero = e_.like(scores, 0.0);
-  scores =
-      e_.type(mask).dtype == GR_BOOL ? e_.where(grouped, scores, nothing) : e_.add(scores, grouped);
+  scores = e_.type(mask).dtype == GR_BOOL ? e_.where(grouped, scores, nothing)
+                                          : e_.add(scores, wide(grouped));
   const ValueId blind = e_.op("Equal", {e_.reduce_max(scores, {-1}, true), nothing});
   const ValueId finite = e_.where(blind, zero, scores);
   const ValueId weights = e_.op("Softmax", {finite}, {{"axis", int64_t{-1}}});
@@ -154,7 +163,7 @@ ValueId AttentionWriter::mask_gradient(ValueId gs, ValueId mask) {
   const ValueId by_head =
       e_.reshape(gs, shape_from(e_, {dim_of(e_, q_, 0), e_.ints({h_.q[1].number()}),
                                      dim_of(e_, q_, 2), dim_of(e_, k_, 2)}));
-  return e_.sum_to(by_head, mask);
+  return e_.cast(e_.sum_to(by_head, mask), e_.type(mask).dtype);
 }
 
 }  // namespace gradrack

@@ -38,6 +38,8 @@ class AttentionWriter {
 
  private:
   double scale() const;
+  ValueId wide(ValueId x);
+  ValueId like_inputs(ValueId x);
   ValueId to_heads(ValueId x, const Shape& shape);
   ValueId rows(ValueId x);
   ValueId per_query(ValueId scores);

@@ -15,6 +15,7 @@
 #include "gradrack/philox.h"
 #include "gradrack/plugin.h"
 #include "gradrack/precision.h"
+#include "gradrack/precision_inputs.h"
 #include "gradrack/preview.h"
 #include "gradrack/scheduler.h"
 #include "gradrack/status.h"

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "core/device/convert.hpp"
+#include "gradrack/bfloat16.hpp"
 #include "tests/support/toy_ops.hpp"
 
 namespace gradrack {
@@ -99,8 +102,51 @@ TEST(Convert, RefusesIntegersThatDoNotFit) {
 TEST(Convert, SaysWhichDtypeItDoesNotKnow) {
   const double in[] = {1};
   uint16_t out[1];
-  EXPECT_EQ(write_numbers(GR_BFLOAT16, std::span<const double>(in), out).code(), GR_UNSUPPORTED);
+  EXPECT_EQ(write_numbers(GR_FLOAT16, std::span<const double>(in), out).code(), GR_UNSUPPORTED);
   EXPECT_FALSE(read_number(GR_FLOAT16, out).ok());
+}
+
+TEST(Convert, WritesAndReadsBfloat16) {
+  const double in[] = {1, -2.5, 0.1, 1e39, -0.0};
+  uint16_t out[5];
+  ASSERT_TRUE(write_numbers(GR_BFLOAT16, std::span<const double>(in), out).ok());
+  const uint16_t want[] = {0x3f80, 0xc020, 0x3dcd, 0x7f80, 0x8000};
+  for (size_t k = 0; k < 5; ++k) EXPECT_EQ(out[k], want[k]) << in[k];
+  EXPECT_EQ(*read_number(GR_BFLOAT16, &out[2]), 0.10009765625);
+  const int64_t whole[] = {257};  // between 256 and 258: to the even one
+  ASSERT_TRUE(write_numbers(GR_BFLOAT16, std::span<const int64_t>(whole), out).ok());
+  EXPECT_EQ(*read_number(GR_BFLOAT16, out), 256);
+}
+
+/// All bfloat16 numbers from 0 up to the largest, and what lies beside the middle of each two.
+TEST(Bfloat16, RoundsOnceToNearestEven) {
+  constexpr double kUp = std::numeric_limits<double>::infinity();
+  for (uint16_t bits = 0; bits < 0x7f7f; ++bits) {
+    const auto next = static_cast<uint16_t>(bits + 1), even = bits % 2 == 0 ? bits : next;
+    const double low = sdk::from_bfloat16(bits), high = sdk::from_bfloat16(next);
+    const double middle = (low + high) / 2;
+    ASSERT_EQ(sdk::to_bfloat16(low), bits);
+    ASSERT_EQ(sdk::to_bfloat16(static_cast<float>(low)), bits);
+    ASSERT_EQ(sdk::to_bfloat16(middle), even) << middle;
+    ASSERT_EQ(sdk::to_bfloat16(static_cast<float>(middle)), even) << middle;
+    ASSERT_EQ(sdk::to_bfloat16(std::nextafter(middle, 0)), bits) << middle;
+    ASSERT_EQ(sdk::to_bfloat16(std::nextafter(middle, kUp)), next) << middle;
+    ASSERT_EQ(sdk::to_bfloat16(-std::nextafter(middle, kUp)), next | 0x8000) << middle;
+  }
+}
+
+TEST(Bfloat16, KeepsNanAndInfinity) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isnan(sdk::from_bfloat16(sdk::to_bfloat16(nan))));
+  EXPECT_TRUE(std::isnan(sdk::from_bfloat16(sdk::to_bfloat16(static_cast<double>(-nan)))));
+  // A payload in the low bits alone must not round to infinity.
+  const uint32_t low_payload = 0x7f800001u;
+  float signalling;
+  std::memcpy(&signalling, &low_payload, sizeof signalling);
+  EXPECT_TRUE(std::isnan(sdk::from_bfloat16(sdk::to_bfloat16(signalling))));
+  EXPECT_EQ(sdk::from_bfloat16(sdk::to_bfloat16(-infinity)), -infinity);
+  EXPECT_EQ(sdk::from_bfloat16(sdk::to_bfloat16(3.4e38f)), infinity);
 }
 
 }  // namespace

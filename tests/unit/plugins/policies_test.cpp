@@ -2,6 +2,7 @@
 // The small policy plugins: schedulers, precisions, learning-rate schedules, through the C ABI.
 #include <numeric>
 
+#include "gradrack/precision_inputs.h"
 #include "tests/unit/plugins/loaded_plugin.hpp"
 
 namespace gradrack {
@@ -70,6 +71,66 @@ TEST(SequentialScheduler, KeepsProgramOrderOnOneStream) {
   ASSERT_EQ(plugin->schedule(plugin.self(), &request, order.data(), stream.data(), &err), GR_OK);
   EXPECT_EQ(order, identity);
   EXPECT_EQ(stream, std::vector<uint32_t>(5, 0));
+}
+
+/// What the bf16 policy says of a node into which `inputs` come.
+gr_dtype_t bf16_answer(const char* domain, const char* op, std::vector<gr_dtype_t> inputs,
+                       int32_t kind = GR_KIND_FORWARD) {
+  const Instance<gr_precision_t> plugin(
+      load_factory("gradrack_precision_bf16", "precision", "bf16"), {});
+  const auto* by_inputs = static_cast<const gr_precision_inputs_t*>(
+      plugin->get_extension(plugin.self(), GR_EXT_PRECISION_INPUTS));
+  if (by_inputs == nullptr) return 0;
+  const gr_precision_node_t node = {sizeof node, kind, domain, op, "stage"};
+  gr_dtype_t dtype = 0;
+  gr_error_t err = {};
+  EXPECT_EQ(by_inputs->node_dtype(by_inputs->self, &node, inputs.data(),
+                                  static_cast<uint32_t>(inputs.size()), &dtype, &err),
+            GR_OK)
+      << err.message;
+  return dtype;
+}
+
+TEST(MixedPrecision, NarrowsProductsAlone) {
+  constexpr gr_dtype_t kNarrow = GR_BFLOAT16, kWide = GR_FLOAT32;
+  for (const int32_t kind : {GR_KIND_FORWARD, GR_KIND_INPUT_GRADIENT, GR_KIND_WEIGHT_GRADIENT}) {
+    EXPECT_EQ(bf16_answer("", "MatMul", {kWide, 0}, kind), kNarrow);
+    EXPECT_EQ(bf16_answer("gradrack", "FusedMatMul", {kWide, kWide}, kind), kNarrow);
+    EXPECT_EQ(bf16_answer("gradrack", "ConvWeightGrad", {kNarrow, kNarrow}, kind), kNarrow);
+  }
+  for (const char* op : {"ReduceSum", "Softmax", "LayerNormalization", "BatchNormalization", "Exp",
+                         "SoftmaxCrossEntropyLoss", "Div", "OperatorOfALaterMinor"}) {
+    EXPECT_EQ(bf16_answer("", op, {kNarrow, kNarrow}), kWide) << op;
+  }
+  for (const char* op : {"CountTargets", "SumSquares", "IsFinite", "GatherGrad", "CausalMask"}) {
+    EXPECT_EQ(bf16_answer("gradrack", op, {kNarrow}), kWide) << op;
+  }
+  EXPECT_EQ(bf16_answer("com.acme", "MatMul", {kNarrow, kNarrow}), kWide) << "not ONNX's";
+}
+
+TEST(MixedPrecision, FollowsWhatComesIn) {
+  constexpr gr_dtype_t kNarrow = GR_BFLOAT16, kWide = GR_FLOAT32;
+  EXPECT_EQ(bf16_answer("", "Add", {kNarrow, kNarrow}), kNarrow);
+  EXPECT_EQ(bf16_answer("", "Add", {kNarrow, 0}), kNarrow) << "a bias is cast to the product";
+  EXPECT_EQ(bf16_answer("", "Add", {kWide, kNarrow}), kWide) << "a residual stream stays wide";
+  EXPECT_EQ(bf16_answer("", "Mul", {0, 0}), kWide) << "parameters alone";
+  EXPECT_EQ(bf16_answer("", "Transpose", {kNarrow}), kNarrow);
+  EXPECT_EQ(bf16_answer("", "Gather", {0, 0}), kWide) << "an embedding table is not narrowed";
+  EXPECT_EQ(bf16_answer("gradrack", "SwishGrad", {kNarrow, kNarrow}), kNarrow);
+}
+
+TEST(MixedPrecision, KeepsParametersWideAndAnswersWithoutTheExtension) {
+  const Instance<gr_precision_t> plugin(
+      load_factory("gradrack_precision_bf16", "precision", "bf16"), {});
+  gr_error_t err = {};
+  gr_dtype_t dtype = 0;
+  ASSERT_EQ(plugin->storage_dtype(plugin.self(), &dtype, &err), GR_OK);
+  EXPECT_EQ(dtype, GR_FLOAT32);
+  for (const auto& [op, want] : {std::pair{"MatMul", GR_BFLOAT16}, std::pair{"Add", GR_FLOAT32}}) {
+    const gr_precision_node_t node = {sizeof node, GR_KIND_FORWARD, "", op, ""};
+    ASSERT_EQ(plugin->node_dtype(plugin.self(), &node, &dtype, &err), GR_OK);
+    EXPECT_EQ(dtype, want) << op;
+  }
 }
 
 TEST(FullPrecision, AnswersOneDtypeForEverything) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's engine, threads and refusals: see onednn.hpp.
+#include "backends/cpu/onednn.hpp"
+
+#include <omp.h>
+
+#include "backends/cpu/bfloat16.hpp"
+
+namespace gradrack::cpu {
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::primitive_attr onednn_attr() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+void use_one_openmp_thread() {
+  // The number is a setting of the calling thread.
+  thread_local bool done = false;
+  if (done) return;
+  omp_set_num_threads(1);
+  done = true;
+}
+
+OneOpenMpThread::OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+OneOpenMpThread::~OneOpenMpThread() { omp_set_num_threads(before_); }
+
+std::string refuse_slow(const char* what,
+                        const std::function<dnnl::primitive_desc_base()>& describe) {
+  const OneOpenMpThread one;
+  try {
+    const std::string name = describe().impl_info_str();
+    if (name.find("ref") == std::string::npos) return {};
+    return std::string("oneDNN has only plain loops for this bfloat16 ") + what;
+  } catch (const dnnl::error& e) {
+    return std::string("oneDNN has no bfloat16 ") + what + " for this processor: " + e.what();
+  }
+}
+
+std::string bfloat16_hardware() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "AMX";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "AVX-512 BF16";
+    case dnnl::cpu_isa::avx512_core:
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "AVX-512";
+    default:
+      return "";
+  }
+}
+
+}  // namespace gradrack::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops between bfloat16 (16 bits) and float32. Internal linkage: see simd_vector.hpp.
+//
+// Integer arithmetic alone, so that every instruction set gives the same bits: those of
+// gradrack/bfloat16.hpp.
+#pragma once
+
+#include "backends/cpu/simd_vector.hpp"
+
+namespace gradrack::cpu {
+namespace {
+
+typedef uint16_t U16 __attribute__((vector_size(kLanes * 2)));
+
+inline F widen_lanes(U16 bits) {
+  const U wide = __builtin_convertvector(bits, U) << 16;
+  F v;
+  __builtin_memcpy(&v, &wide, sizeof v);
+  return v;
+}
+
+/// To nearest even; a NaN is made quiet and stays one.
+inline U16 narrow_lanes(F v) {
+  U bits;
+  __builtin_memcpy(&bits, &v, sizeof bits);
+  const U near = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const U rounded = v != v ? bits | 0x400000u : near;
+  return __builtin_convertvector(rounded >> 16, U16);
+}
+
+void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    U16 bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    store(y + i, widen_lanes(bits));
+  }
+  U16 bits = {};
+  __builtin_memcpy(&bits, x + i, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+  store_part(y + i, widen_lanes(bits), n - i);
+}
+
+void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const U16 bits = narrow_lanes(load(x + i));
+    __builtin_memcpy(y + i, &bits, sizeof bits);
+  }
+  const U16 bits = narrow_lanes(load_part(x + i, n - i));
+  __builtin_memcpy(y + i, &bits, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+}
+
+}  // namespace
+}  // namespace gradrack::cpu

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "backends/common/stream.hpp"
 #include "gradrack/backend.h"
@@ -24,6 +25,11 @@ int32_t guarded(const char* call, gr_error_t* err, Body body) noexcept {
     return body();
   } catch (const std::bad_alloc&) {
     return gr_fail(err, GR_OUT_OF_MEMORY, call, "out of host memory");
+  } catch (const std::system_error& e) {
+    const bool no_thread = e.code() == std::errc::resource_unavailable_try_again;
+    if (!no_thread) return gr_fail(err, GR_INTERNAL, call, e.what());
+    return gr_fail(err, GR_OUT_OF_MEMORY, call,
+                   "no thread more: out of host memory, or at the limit of threads");
   } catch (const std::exception& e) {
     return gr_fail(err, GR_INTERNAL, call, e.what());
   } catch (...) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry of the cpu backend: the embedded default. Streams are threads; the threads of the backend
 // are divided among them.
+#include "backends/common/handles.hpp"
 #include "backends/common/host_backend.hpp"
 #include "backends/cpu/bfloat16.hpp"
 #include "backends/cpu/cores.hpp"
@@ -79,7 +80,7 @@ std::string describe(const Division& division, const char* loops, bool pinned) {
 
 int32_t create(const gr_host_t* host, const gr_options_t* values, void* instance,
                gr_error_t* err) noexcept {
-  try {
+  return gradrack::host::guarded("create", err, [&]() -> int32_t {
     Division division;
     const int32_t status = read_division(values, &division, err);
     if (status != GR_OK) return status;
@@ -101,11 +102,7 @@ int32_t create(const gr_host_t* host, const gr_options_t* values, void* instance
     config.context = std::move(context);
     return gradrack::host::make_host_backend(std::move(table), std::move(config),
                                              static_cast<gr_backend_t*>(instance), err);
-  } catch (const std::bad_alloc&) {
-    return gr_fail(err, GR_OUT_OF_MEMORY, "", "out of memory");
-  } catch (const std::exception& e) {
-    return gr_fail(err, GR_INTERNAL, "threads", e.what());
-  }
+  });
 }
 
 const gr_factory_t cpu_factory = {

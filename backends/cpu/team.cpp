@@ -16,12 +16,19 @@ thread_local Team* own_team = nullptr;
 
 Team::Team(const void* owner, int threads, std::vector<int> cores)
     : owner_(owner), cores_(std::move(cores)) {
-  for (int k = 1; k < threads; ++k) {
-    workers_.emplace_back([this, k] { worker(static_cast<size_t>(k)); });
+  try {
+    for (int k = 1; k < threads; ++k) {
+      workers_.emplace_back([this, k] { worker(static_cast<size_t>(k)); });
+    }
+  } catch (...) {  // the system starts no more: those that run are not left behind
+    end_workers();
+    throw;
   }
 }
 
-Team::~Team() {
+Team::~Team() { end_workers(); }
+
+void Team::end_workers() {
   stop_.store(true);
   issued_.advance(issued_.value() + 1);
   for (std::thread& thread : workers_) thread.join();

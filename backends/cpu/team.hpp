@@ -56,6 +56,7 @@ class Team {
   void work_on(uint32_t number);
   void join_at(size_t place);
   void worker(size_t place);
+  void end_workers();
 
   const void* const owner_;
   const std::vector<int> cores_;

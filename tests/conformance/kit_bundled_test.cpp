@@ -46,8 +46,8 @@ std::vector<std::string> options_of(const std::string& library) {
   if (library == "gradrack_model_pose.so") {  // the reference backend is in no hurry
     return {"--set", "channels=[4, 4, 6, 6, 8]", "--set", "stems=[5, 4, 6]"};
   }
-  // Several streams of more than one thread, whatever the machine has.
-  if (library == "cpu.so") return {"--set", "threads=8", "--set", "threads_per_stream=2"};
+  // Several streams, whatever the machine has.
+  if (library == "cpu.so") return {"--set", "threads=2", "--set", "threads_per_stream=1"};
   if (library == "gradrack_data_figures.so") return {"--set", "size=32"};
   if (library != "gradrack_data_arrays.so") return {};
   std::string images(200 * 16, '\0'), labels;

@@ -128,8 +128,11 @@ Result<std::shared_ptr<const Plan>> reschedule(const Plan& plan, std::span<const
 
 Result<std::shared_ptr<const Plan>> in_program_order(const Plan& plan, const std::string& reason) {
   GR_ASSIGN(const BoundGraph bound, bind_graph(plan.plan_class->lowered.graph, plan.bindings));
+  std::vector<int64_t> cost_ns;
+  for (const Task& task : plan.table.tasks) cost_ns.push_back(task.cost_ns);
   OrderWish wish;
   wish.program_order = reason;
+  if (plan.measured) wish.cost_ns = cost_ns;
   return bind_class(plan.plan_class, plan.bindings, bound, wish);
 }
 

@@ -196,7 +196,8 @@ Result<std::shared_ptr<const Plan>> rebind(const Plan& plan, const Bindings& bin
 /// GR_INVALID_ARGUMENT: not as many costs as tasks, or a negative one; those of schedulers. [plan]
 Result<std::shared_ptr<const Plan>> reschedule(const Plan& plan, std::span<const int64_t> cost_ns);
 
-/// The same plan in program order on one stream a device, `reason` among its events. Errors: those
+/// The same plan in program order on one stream a device, `reason` among its events; measured costs
+/// stay. Errors: those
 /// of backends. [plan]
 Result<std::shared_ptr<const Plan>> in_program_order(const Plan& plan, const std::string& reason);
 

@@ -54,6 +54,7 @@ std::string read_times(const json& root, const PlanKey& key, const Plan& plan, T
     out->cost_ns.push_back(cost_ns);
   }
   out->measured_ns = root.at("measured_ns").get<int64_t>();
+  out->program_order_ns = root.at("program_order_ns").get<int64_t>();
   return "";
 }
 
@@ -129,6 +130,7 @@ void ScheduleCache::keep(const PlanKey& key, const Plan& plan, const TaskTimes& 
                      {"predicted_ns", schedule.predicted_ns},
                      {"sequential_ns", schedule.sequential_ns},
                      {"measured_ns", times.measured_ns},
+                     {"program_order_ns", times.program_order_ns},
                      {"order", schedule.order},
                      {"tasks", std::move(tasks)}};
   std::error_code error;

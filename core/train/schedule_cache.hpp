@@ -23,6 +23,7 @@ namespace gradrack {
 struct TaskTimes {
   std::vector<int64_t> cost_ns;  ///< of each task of the plan's table
   int64_t measured_ns = 0;       ///< of a whole run in the order that followed; 0: was not measured
+  int64_t program_order_ns = 0;  ///< of a whole run in program order
 };
 
 class ScheduleCache {

@@ -54,6 +54,10 @@ TEST(Reschedule, TheSchedulerSeesMeasuredCostsAndTheBitsStay) {
   EXPECT_EQ((*again)->kernels, first.plan->kernels);
   ToyRun second(graph, backend, *again);
   EXPECT_EQ(second.hash_after_steps(), first.hash_after_steps());
+  const auto plain = in_program_order(**again, "for a reason");
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_TRUE((*plain)->measured);
+  EXPECT_EQ((*plain)->table.tasks[0].cost_ns, costs[0]);
 }
 
 TEST(Reschedule, ProgramOrderAsksNoScheduler) {

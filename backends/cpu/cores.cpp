@@ -92,39 +92,55 @@ Topology load_topology(const char* synthetic) {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-/// A hardware thread: how many allowed ones of its core come before it, and its number.
+/// A hardware thread: which core it belongs to, and its number.
 struct HardwareThread {
-  int sibling = 0;
+  int core = 0;
   int number = 0;
 };
 
-/// In hwloc's order, in which what is near stands together.
-std::vector<HardwareThread> hardware_threads(hwloc_topology_t topology,
-                                             const std::vector<int>& allowed) {
+/// In hwloc's order, in which what is near stands together; none: hwloc cannot say.
+std::vector<HardwareThread> hardware_threads(const char* synthetic) {
+  const Topology topology = load_topology(synthetic);
   std::vector<HardwareThread> found;
+  if (topology == nullptr) return found;
   hwloc_obj_t core = nullptr, pu = nullptr;
-  int sibling = 0;
-  while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != nullptr) {
-    const int number = static_cast<int>(pu->os_index);
-    if (!std::binary_search(allowed.begin(), allowed.end(), number)) continue;
-    hwloc_obj_t const owner = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
-    sibling = owner != nullptr && owner == core ? sibling + 1 : 0;
+  int cores = 0;
+  while ((pu = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PU, pu)) != nullptr) {
+    hwloc_obj_t const owner = hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_CORE, pu);
+    if (owner == nullptr || owner != core) ++cores;
     core = owner;
-    found.push_back({sibling, number});
+    found.push_back({cores, static_cast<int>(pu->os_index)});
   }
   return found;
+}
+
+/// Those of this machine, read once: each reading takes time and leaves some bytes in hwloc.
+const std::vector<HardwareThread>& own_hardware_threads() {
+  static const std::vector<HardwareThread> threads = hardware_threads(nullptr);
+  return threads;
 }
 
 }  // namespace
 
 CoreOrder core_order(const std::vector<int>& allowed, const char* synthetic) {
-  const Topology topology = load_topology(synthetic);
-  if (topology == nullptr) return {{}, "hwloc cannot read the machine's topology"};
-  std::vector<HardwareThread> threads = hardware_threads(topology.get(), allowed);
-  std::stable_sort(threads.begin(), threads.end(),
+  const std::vector<HardwareThread> all =
+      synthetic != nullptr ? hardware_threads(synthetic) : own_hardware_threads();
+  if (all.empty()) return {{}, "hwloc cannot read the machine's topology"};
+  struct Place {
+    int sibling;  // allowed ones of its core that come before it
+    int number;
+  };
+  std::vector<Place> places;
+  int core = -1;
+  for (const HardwareThread& each : all) {
+    if (!std::binary_search(allowed.begin(), allowed.end(), each.number)) continue;
+    places.push_back({each.core == core ? places.back().sibling + 1 : 0, each.number});
+    core = each.core;
+  }
+  std::stable_sort(places.begin(), places.end(),
                    [](const auto& a, const auto& b) { return a.sibling < b.sibling; });
   CoreOrder order;
-  for (const HardwareThread& each : threads) order.cores.push_back(each.number);
+  for (const Place& each : places) order.cores.push_back(each.number);
   if (order.cores.size() != allowed.size() || allowed.empty()) {
     return {{},
             "hwloc knows " + std::to_string(order.cores.size()) + " of the " +

@@ -39,12 +39,12 @@ TEST(CpuOptions, ThreadsAreDividedAmongStreams) {
     const char* threads;
   };
   const Case cases[] = {
-      {{{"threads", "4"}}, 1, "oneDNN, 4 threads"},
-      {{{"threads", "1"}}, 1, "oneDNN, 1 thread"},
+      {{{"threads", "4"}}, 1, ", 4 threads"},
+      {{{"threads", "1"}}, 1, ", 1 thread"},
       {{{"threads", "4"}, {"threads_per_stream", "1"}}, 4, "4 streams of 1 thread"},
       {{{"threads", "6"}, {"threads_per_stream", "3"}}, 2, "2 streams of 3 threads"},
       {{{"threads", "7"}, {"threads_per_stream", "3"}}, 2, "2 streams of 3 threads"},
-      {{{"threads", "3"}, {"threads_per_stream", "3"}}, 1, "oneDNN, 3 threads"},
+      {{{"threads", "3"}, {"threads_per_stream", "3"}}, 1, ", 3 threads"},
   };
   for (const Case& c : cases) {
     const Cpu cpu(factory(), c.texts);

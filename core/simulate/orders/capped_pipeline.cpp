@@ -22,7 +22,7 @@ constexpr int64_t kWork = 100'000'000;            // placed tasks: under a secon
 constexpr int64_t kChainWork = kWork * 65 / 100;  // of them before the whole step
 constexpr uint32_t kShortStep = 3;                // microbatches for each device in that part
 constexpr size_t kShapes = 6;                     // that chains start from
-constexpr int64_t kChainTries = 2800;             // of a short chain
+constexpr int64_t kChainTries = 1000;             // of a short chain, if all were placed whole
 constexpr uint32_t kSeed = 2;                     // of the changes
 
 class CappedSearch {
@@ -65,20 +65,24 @@ class CappedSearch {
     WaveChoice choice;
   };
 
-  int64_t try_one(const WaveChoice& choice) {
-    work_ += int64_t{3} * count() * microbatches_;
+  /// INT64_MAX: it does not fit, or is longer than `most`. A try counts as one task at least.
+  int64_t try_one(const WaveChoice& choice, int64_t most) {
+    const int64_t before = waves_.placed();
+    const int64_t span = waves_.span(choice, microbatches_, most);
+    work_ += 1 + waves_.placed() - before;
     ++tried_;
-    return waves_.span(choice, microbatches_);
+    return span;
   }
 
   void consider(const WaveChoice& choice) {
-    const int64_t span = try_one(choice);
+    const int64_t span = try_one(choice, best_.span);
     if (span <= best_.span) best_ = {span, choice};
   }
 
   // Keeps the best few shapes, of equal ones the first.
   void consider_shape(const WaveChoice& choice) {
-    const int64_t span = try_one(choice);
+    const int64_t most = shapes_.size() < kShapes ? INT64_MAX : shapes_.back().span;
+    const int64_t span = try_one(choice, most);
     const auto at = std::lower_bound(shapes_.begin(), shapes_.end(), span,
                                      [](const Found& a, int64_t b) { return a.span < b; });
     if (at != shapes_.end() && at->span == span) return;

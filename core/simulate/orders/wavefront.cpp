@@ -134,34 +134,48 @@ int64_t Wavefront::gradient_ready(size_t s, uint32_t microbatch) const {
   return end_b_[(s + 1) * microbatches_ + microbatch] + costs_.stages[s + 1].send_gradient;
 }
 
-int64_t Wavefront::span(const WaveChoice& choice, uint32_t microbatches) {
+int64_t Wavefront::span(const WaveChoice& choice, uint32_t microbatches, int64_t most) {
   const size_t count = costs_.stages.size();
   choice_ = &choice;
   microbatches_ = microbatches;
   devices_.assign(count, Device());
+  most_waited_.resize(count);
+  for (size_t s = 0; s < count; ++s) {
+    const int64_t* const time = costs_.stages[s].time;
+    most_waited_[s] = most - (time[kF] + time[kB] + time[kW]) * microbatches;
+  }
   end_f_.assign(count * microbatches, 0);
   end_b_.assign(count * microbatches, 0);
+  const int64_t longest = place(choice);
+  for (const Device& d : devices_) placed_ += int64_t{d.count[kF]} + d.count[kB] + d.count[kW];
+  return longest <= most ? longest : INT64_MAX;
+}
+
+int64_t Wavefront::place(const WaveChoice& choice) {
+  const size_t count = costs_.stages.size();
   for (size_t s = 0; s < count; ++s) {
-    const auto warm_up = std::min<int64_t>(choice.warm_up[s], microbatches);
+    const auto warm_up = std::min<int64_t>(choice.warm_up[s], microbatches_);
     for (uint32_t j = 0; j < warm_up; ++j) put(s, kF, input_ready(s, j));
   }
-  for (uint32_t wave = 0; wave < microbatches; ++wave) {
+  for (uint32_t wave = 0; wave < microbatches_; ++wave) {
     for (size_t s = count; s-- > 0;) {
       const int64_t ready = gradient_ready(s, wave);
       fill(s, ready, choice.overhang_b);
       put(s, kB, ready);
+      if (too_late(s)) return INT64_MAX;
     }
     for (size_t s = 0; s < count; ++s) {
-      if (devices_[s].count[kF] == microbatches) continue;
+      if (devices_[s].count[kF] == microbatches_) continue;
       const int64_t ready = input_ready(s, devices_[s].count[kF]);
       if (!make_room(s)) return INT64_MAX;
       if (choice.fill_before_f) fill(s, ready, choice.overhang_f);
       put(s, kF, ready);
+      if (too_late(s)) return INT64_MAX;
     }
   }
   int64_t longest = 0;
   for (size_t s = 0; s < count; ++s) {
-    while (devices_[s].count[kW] < microbatches) put(s, kW, 0);
+    while (devices_[s].count[kW] < microbatches_) put(s, kW, 0);
     longest = std::max(longest, devices_[s].now - devices_[s].first);
   }
   return longest;

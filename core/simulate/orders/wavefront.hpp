@@ -49,8 +49,11 @@ class Wavefront {
   explicit Wavefront(const PipelineCosts& costs) : costs_(costs) {}
 
   /// Longest time from a device's first start to its last end, over the first `microbatches`;
-  /// INT64_MAX when a memory limit cannot be kept with this choice.
-  int64_t span(const WaveChoice& choice, uint32_t microbatches);
+  /// INT64_MAX when a memory limit cannot be kept with this choice, or when it is above `most`:
+  /// given up as soon as a device has waited too much for that.
+  int64_t span(const WaveChoice& choice, uint32_t microbatches, int64_t most = INT64_MAX);
+  /// Tasks placed so far, by all calls.
+  int64_t placed() const { return placed_; }
   /// The lanes of all microbatches under a choice that has a span.
   std::vector<PipelineLane> lanes(const WaveChoice& choice);
 
@@ -62,6 +65,8 @@ class Wavefront {
   void put(size_t s, PipelineKind kind, int64_t ready);
   void fill(size_t s, int64_t ready, int64_t overhang);
   bool make_room(size_t s);
+  bool too_late(size_t s) const { return devices_[s].waited > most_waited_[s]; }
+  int64_t place(const WaveChoice& choice);
   int64_t input_ready(size_t s, uint32_t microbatch) const;
   int64_t gradient_ready(size_t s, uint32_t microbatch) const;
 
@@ -70,7 +75,9 @@ class Wavefront {
   std::vector<PipelineLane>* record_ = nullptr;
   uint32_t microbatches_ = 0;
   std::vector<Device> devices_;
+  std::vector<int64_t> most_waited_;    // by device
   std::vector<int64_t> end_f_, end_b_;  // [device][microbatch]
+  int64_t placed_ = 0;
 };
 
 }  // namespace gradrack

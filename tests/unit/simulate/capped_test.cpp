@@ -17,10 +17,9 @@ struct Outcome {
 };
 
 /// How many rows `capped` solves better, and how many worse, than the column.
-Outcome compare(const char* limit, double GoldenRow::*column, int most_stages) {
+Outcome compare(const char* limit, double GoldenRow::*column) {
   Outcome out;
   for (const GoldenRow& row : kGoldenRows) {
-    if (row.stages > most_stages) continue;
     const SimTable table = table_of(golden_recipe(row, std::string(", memory_limit: ") + limit));
     const Simulation run = run_order(table, "capped").simulation;
     EXPECT_TRUE(check_memory(table, run).ok()) << row_name(row) << " at " << limit;
@@ -33,23 +32,22 @@ Outcome compare(const char* limit, double GoldenRow::*column, int most_stages) {
   return out;
 }
 
-TEST(GoldenCapped, OnceTheMemory) { EXPECT_EQ(compare("1", &GoldenRow::h1, 32).worse, 0); }
+TEST(GoldenCapped, OnceTheMemory) { EXPECT_EQ(compare("1", &GoldenRow::h1).worse, 0); }
 
-// tests/accept/schedulers says how far the rows of 16 and 32 devices are from this column.
 TEST(GoldenCapped, OneAndAQuarter) {
-  const Outcome out = compare("1.25", &GoldenRow::cap125, 8);
+  const Outcome out = compare("1.25", &GoldenRow::cap125);
   EXPECT_EQ(out.worse, 0);
   EXPECT_GE(out.better, 3);
 }
 
 TEST(GoldenCapped, OneAndAHalf) {
-  const Outcome out = compare("1.5", &GoldenRow::cap150, 32);
+  const Outcome out = compare("1.5", &GoldenRow::cap150);
   EXPECT_EQ(out.worse, 0);
   EXPECT_GE(out.better, 3);
 }
 
 TEST(GoldenCapped, TwiceTheMemory) {
-  const Outcome out = compare("2", &GoldenRow::two, 32);
+  const Outcome out = compare("2", &GoldenRow::two);
   EXPECT_EQ(out.worse, 0);
   EXPECT_GE(out.better, 3);
 }

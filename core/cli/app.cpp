@@ -34,6 +34,7 @@ struct Arguments {
   TrainRequest train;
   ExplainRequest explain;
   EvalRequest eval;
+  BenchRequest bench;
   SampleRequest sample;
   std::string plugin_name;
   NewPluginRequest new_plugin;
@@ -151,6 +152,16 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
                       [&arguments](Session& session) { return run_eval(session, arguments.eval); });
   eval->add_option("--checkpoint", arguments.eval.checkpoint,
                    "folder or safetensors file; default: run.output");
+  CLI::App* bench = add_run_command(
+      app, arguments, "bench", "how long a step takes, and what of it takes how long",
+      [&arguments](Session& session) { return run_bench(session, arguments.bench); });
+  bench->add_option("--steps", arguments.bench.steps, "steps timed whole (default 20)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  bench->add_option("--warmup", arguments.bench.warmup, "steps before them (default 3)")
+      ->check(CLI::NonNegativeNumber);
+  bench->add_option("--timed", arguments.bench.timed, "steps timed by operator (default 5)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  bench->add_flag("--json", arguments.bench.json, "one JSON object");
   CLI::App* sample = add_run_command(
       app, arguments, "sample", "let saved weights write text",
       [&arguments](Session& session) { return run_sample(session, arguments.sample); });

@@ -10,13 +10,15 @@
 #include <map>
 
 #include "core/plan/draft.hpp"
+#include "core/plan/work.hpp"
 
 namespace gradrack {
 
 namespace {
 
-/// Assumed speed of a kernel that gives no estimate: only the ratio between tasks matters.
+/// Assumed speeds of a kernel that gives no estimate: only the ratio between tasks matters.
 constexpr int64_t kBytesPerNs = 10;
+constexpr int64_t kFlopsPerNs = 100;
 
 class Finisher {
  public:
@@ -83,7 +85,8 @@ class Finisher {
     if (task.workspace >= 0) touch(index, task.workspace, true);
     if (draft.undo != UndoRole::kNone) add_undo(draft.undo, index, task);
     row.device = task.device;
-    row.cost_ns = cost_of(draft, task);
+    add_work(draft, task, &row);
+    row.cost_ns = cost_of(draft, row);
     plan_.tasks.push_back(std::move(task));
     plan_.table.tasks.push_back(std::move(row));
   }
@@ -191,18 +194,25 @@ class Finisher {
     return s.name.empty() ? "a snapshot" : "'" + s.name + "'";
   }
 
-  int64_t cost_of(const DraftTask& draft, const PlanTask& task) const {
+  /// A group's nodes one by one; a copy reads and writes its bytes.
+  void add_work(const DraftTask& draft, const PlanTask& task, Task* row) const {
+    for (const size_t node : draft.nodes) {
+      const Work work = work_of(draft_.graph().nodes()[node], *draft_.bound);
+      row->flops += work.flops;
+      row->bytes_moved += work.bytes;
+    }
+    if (!draft.nodes.empty()) return;
+    for (const int32_t id : {task.inputs[0], task.outputs[0]}) {
+      row->bytes_moved += plan_.storages[size_t(plan_.tensors[size_t(id)].storage)].bytes;
+    }
+  }
+
+  int64_t cost_of(const DraftTask& draft, const Task& row) const {
     if (draft.info.cost_ns > 0) return draft.info.cost_ns;
     int64_t claimed = 0;
     for (const size_t node : draft.nodes) claimed += draft_.lowered->claims[node].cost_ns;
     if (claimed > 0) return claimed;
-    int64_t bytes = 0;
-    for (const auto* ids : {&task.inputs, &task.outputs}) {
-      for (const int32_t id : *ids) {
-        bytes += plan_.storages[size_t(plan_.tensors[size_t(id)].storage)].bytes;
-      }
-    }
-    return std::max<int64_t>(1, bytes / kBytesPerNs);
+    return std::max({int64_t{1}, row.bytes_moved / kBytesPerNs, row.flops / kFlopsPerNs});
   }
 
   void fill_deps() {

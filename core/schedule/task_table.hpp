@@ -17,6 +17,8 @@ struct Task {
   int32_t stage = -1;          // index into TaskTable::stages
   int32_t device = 0;          // index into the plan's devices
   int64_t cost_ns = 0;         // estimated or measured
+  int64_t flops = 0;           // what its nodes cannot do without: plan/work.hpp
+  int64_t bytes_moved = 0;     // likewise
   int64_t bytes_held = 0;      // of the outputs it makes
   int64_t bytes_freed = 0;     // whose last reader it is in program order
   std::vector<uint32_t> deps;  // sorted, unique

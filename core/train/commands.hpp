@@ -45,6 +45,16 @@ struct SampleRequest {
 };
 Status run_sample(Session& session, const SampleRequest& request);
 
+/// Times steps of a run, whole and by operator, against the machine's peaks. Writes nothing of the
+/// run's.
+struct BenchRequest {
+  int64_t steps = 20;  ///< timed whole; >= 1
+  int64_t warmup = 3;  ///< before them
+  int64_t timed = 5;   ///< behind them, task by task
+  bool json = false;   ///< one JSON object in place of text
+};
+Status run_bench(Session& session, const BenchRequest& request);
+
 /// GR_CANCELLED "WHAT was stopped by signal N" once a stop signal arrived, else OK. [any]
 inline Status stopped_early(const std::string& what) {
   if (stop_signal() == 0) return {};

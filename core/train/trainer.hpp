@@ -22,6 +22,12 @@ struct StepReport {
   bool updated = false;  ///< false: skipped, nothing changed
 };
 
+/// What ran of a microbatch, and when.
+struct TimedRun {
+  std::shared_ptr<const Plan> plan;
+  StepTimeline times;
+};
+
 class Trainer {
  public:
   /// Chooses plugins, plans every program, allocates and initialises. Nothing is written but the
@@ -35,6 +41,10 @@ class Trainer {
 
   /// One optimizer step: all its microbatches. Allocates nothing. [exec]
   Result<StepReport> step();
+
+  /// step(), timed task by task: adds what ran of each microbatch. The same bits. GR_UNSUPPORTED
+  /// names the backend that cannot; a microbatch may have run. [exec]
+  Result<StepReport> timed_step(std::vector<TimedRun>* runs);
 
   Programs& programs() { return *programs_; }
   const Setup& setup() const { return programs_->setup(); }
@@ -72,7 +82,8 @@ class Trainer {
   std::optional<RunFolder> folder_;
   Previews previews_;
   StepTrace trace_;
-  std::shared_ptr<MetricsFile> metrics_;  ///< shared with the event listener
+  std::vector<TimedRun>* timed_ = nullptr;  ///< within timed_step()
+  std::shared_ptr<MetricsFile> metrics_;    ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step
   int64_t step_ = 0;             ///< optimizer steps tried

@@ -11,6 +11,12 @@ namespace gradrack {
 
 Status Trainer::run_program(Program& program, int64_t micro) {
   Executor& executor = *program.executor;
+  if (timed_ != nullptr) {
+    TimedRun run{executor.shared_plan(), {}};
+    GR_TRY(executor.run_timed(&run.times));
+    timed_->push_back(std::move(run));
+    return {};
+  }
   if (!trace_.on()) return executor.run();
   StepTimeline measured;
   const Status done = executor.run_timed(&measured);
@@ -25,6 +31,13 @@ Status Trainer::run_program(Program& program, int64_t micro) {
   GR_TRY(done);
   trace_.add_run(executor.shared_plan(), micro, std::move(measured));
   return {};
+}
+
+Result<StepReport> Trainer::timed_step(std::vector<TimedRun>* runs) {
+  timed_ = runs;
+  Result<StepReport> report = step();
+  timed_ = nullptr;
+  return report;
 }
 
 void Trainer::report_trace() {

@@ -269,6 +269,7 @@ void add_simulate_command(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(int64_t{1}, int64_t{64}));
   sub->add_option("--memory-limit", request.memory_limit,
                   "of every device, as 512MiB; default: the table's");
+  sub->add_option("--html", request.html, "write figures and timeline as a page");
   sub->add_option("--svg", request.svg, "write the timeline as a picture");
   sub->add_option("--trace", request.trace, "write it for chrome://tracing or Perfetto");
   sub->add_option("--write-table", request.write_table, "write the table as JSON, every task");

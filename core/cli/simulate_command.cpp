@@ -96,7 +96,8 @@ Status apply_overrides(const SimulateRequest& request, SimTable* table) {
   return {};
 }
 
-Status write_files(const SimulateRequest& request, const Timeline& timeline) {
+Status write_files(const SimulateRequest& request, const Report& report, const Timeline& timeline) {
+  if (!request.html.empty()) GR_TRY(write_file(request.html, report_html(report, timeline)));
   if (!request.svg.empty()) GR_TRY(write_file(request.svg, timeline_svg(timeline)));
   if (!request.trace.empty()) GR_TRY(write_file(request.trace, timeline_trace(timeline)));
   return {};
@@ -130,7 +131,7 @@ Status run_simulate(PluginRegistry& registry, const SimulateRequest& request) {
     fmt::print("{}{}{}", report_text(report), timeline_text(timeline, kColumns, kRows),
                timeline_legend());
   }
-  GR_TRY(write_files(request, timeline));
+  GR_TRY(write_files(request, report, timeline));
   return check_memory(table, simulation);
 }
 

@@ -13,13 +13,13 @@ namespace gradrack {
 
 struct SimulateRequest {
   std::string table;
-  std::vector<std::string> recipe_sets;  ///< KEY=VALUE over a recipe's keys
-  std::string scheduler;                 ///< plugin; one of this and `order`
-  std::string order;                     ///< of core/simulate/orders
-  std::vector<std::string> sets;         ///< options of either
-  int64_t streams = 0;                   ///< of every device; 0: as the table says
-  std::string memory_limit;              ///< of every device: "512 MiB"; "": as the table says
-  std::string svg, trace, write_table;   ///< files to write; "": none
+  std::vector<std::string> recipe_sets;       ///< KEY=VALUE over a recipe's keys
+  std::string scheduler;                      ///< plugin; one of this and `order`
+  std::string order;                          ///< of core/simulate/orders
+  std::vector<std::string> sets;              ///< options of either
+  int64_t streams = 0;                        ///< of every device; 0: as the table says
+  std::string memory_limit;                   ///< of every device: "512 MiB"; "": as the table says
+  std::string svg, html, trace, write_table;  ///< files to write; "": none
   bool json = false;
 };
 

@@ -224,6 +224,11 @@ Status Executor::run_timed(StepTimeline* out) {
   return timed_->read(&out->tasks);
 }
 
+Status Executor::take_back() {
+  const Turn turn(exclusive_, &held_);
+  return undo_.restore();
+}
+
 /// A whole run; a failed one is undone.
 Status Executor::perform_all(std::span<const Action> actions) {
   undo_.number_run();

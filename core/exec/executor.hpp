@@ -76,6 +76,10 @@ class Executor {
   /// One step: launches all tasks, then waits for all streams. The error of a task carries its
   /// operator, stage and node.
   Status run();
+  /// Puts back what the last run wrote of parameters, buffers and state: for a run whose results
+  /// say that it must not count. Directly behind it; nothing where the plan has no copies
+  /// (PlanRequest::undo). Errors: those of the copies. [exec]
+  Status take_back();
   /// run() with a clock: the tasks are launched one by one, recorded or not, and when each began
   /// and ended goes to `out`. The same bits, in more time. The first call makes what the clock
   /// needs. GR_UNSUPPORTED: names the backend that has no gr.timing/1; nothing was run. [exec]

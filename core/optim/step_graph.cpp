@@ -154,6 +154,9 @@ class StepBuilder {
     const ValueId finite = e.op("And", {e.own("IsFinite", {norm}), e.own("IsFinite", {loss})});
     const ValueId some = e.op("Greater", {targets_, e.constant(GR_FLOAT64, 0.0)});
     const ValueId ok = e.op("And", {finite, some});
+    // Where a run can be taken back, updates need not wait for the norm of all gradients.
+    const ValueId gate =
+        request_.optimistic() ? e.op("And", {e.own("IsFinite", {loss}), some}) : ok;
     ValueId factor = left_factor();
     if (std::isfinite(request_.max_grad_norm)) {
       const ValueId clip = clip_factor(norm);
@@ -165,8 +168,8 @@ class StepBuilder {
       GR_TRY(graph_.add_output(name, id));
     }
     GR_TRY(add_objective_outputs());
-    GR_TRY(write_buffers(ok));
-    return add_optimizer_updates(request_, graph_, gradients_, factor, ok);
+    GR_TRY(write_buffers(gate));
+    return add_optimizer_updates(request_, graph_, gradients_, factor, gate);
   }
 
   // Each objective's mean, and their weighted sum, which is the answer.

@@ -10,6 +10,7 @@
 // norm, at least one target).
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct StepGraphRequest {
   std::vector<GroupUpdate> groups;
   double max_grad_norm = 0;  ///< infinity: no clipping
   StepShape shape;
+  bool can_take_back = false;  ///< whoever runs it takes a step back whose kStepOk is false
+
+  /// Updates wait for the loss alone, not for the norm of all gradients: no gradient is scaled by
+  /// it, and where it is not finite the step is taken back. The same bits either way.
+  bool optimistic() const { return can_take_back && !std::isfinite(max_grad_norm); }
 };
 
 /// Names of the scalars that a step graph with `update` gives: float64 but for ok.

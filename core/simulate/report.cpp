@@ -104,4 +104,32 @@ std::string report_json(const Report& report) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+std::string html_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_html(const Report& report, const Timeline& timeline) {
+  const std::string svg = timeline_svg(timeline);  // with a legend of its colours
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
+      "<style>body {{ font-family: sans-serif; margin: 2em }} pre {{ font-size: 90% }}</style>"
+      "</head>\n<body><h1>{}</h1>\n<pre>{}</pre>\n{}\n</body></html>\n",
+      html_text(report.table.name), html_text(report.table.name), html_text(report_text(report)),
+      svg.substr(svg.find("<svg")));
+}
+
 }  // namespace gradrack

@@ -215,6 +215,7 @@ Result<Graph> Planner::step_graph(const StepVariant& variant) const {
   }
   request.groups = group_updates();
   request.max_grad_norm = session_.config.run.max_grad_norm;
+  request.can_take_back = session_.config.run.undo;  // Trainer::read_results
   return make_step_graph(request);
 }
 

@@ -107,7 +107,10 @@ Result<StepReport> Trainer::read_results(const Program& program, ObjectiveSet ha
   }
   report.updated = ok != 0;
   ++step_;
-  if (!report.updated) return report;
+  if (!report.updated) {
+    GR_TRY(program.executor->take_back());  // updates may have run before the norm was known
+    return report;
+  }
   ++updates_;
   // What no objective of this step reaches was skipped, and is not counted.
   for (size_t k = 0; k < counts_.size(); ++k) {

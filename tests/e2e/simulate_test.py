@@ -76,8 +76,14 @@ class Simulate(ProgramTest):
 
     def test_files(self):
         self.passed("simulate", SCHEDULES / "bert24.yaml", "--order", "fast_forward", "--svg",
-                    "t.svg", "--trace", "t.trace.json", "--write-table", "t.json")
-        self.assertIn("<svg", (self.folder / "t.svg").read_text())
+                    "t.svg", "--html", "t.html", "--trace", "t.trace.json", "--write-table",
+                    "t.json")
+        picture = (self.folder / "t.svg").read_text()
+        self.assertIn("<svg", picture)
+        page = (self.folder / "t.html").read_text()
+        self.assertIn(picture[picture.index("<svg"):].strip(), page)
+        self.assertIn("makespan  90.000000 ms", page)
+        self.assertNotRegex(page, r"(src|href)=")  # it needs no other file
         events = json.loads((self.folder / "t.trace.json").read_text())["traceEvents"]
         tasks = [event for event in events if event["ph"] == "X"]
         table = json.loads((self.folder / "t.json").read_text())

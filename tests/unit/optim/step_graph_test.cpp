@@ -28,6 +28,8 @@ ValueId source(Graph& graph, Source kind, const std::string& name, Shape shape) 
 struct Model {
   Graph graph;
   std::vector<ObjectiveTerm> terms = {{"loss"}};
+  double max_grad_norm = kNoClipping;
+  bool can_take_back = false;
 
   Model() {
     const ValueId x = source(graph, Source::kInput, "x", {Dim(4)});
@@ -53,7 +55,8 @@ struct Model {
     GR_ASSIGN(request.passes, add_backward(graph, names, terms, shape));
     for (const std::string& name : names) request.parameters.push_back({name});
     request.groups = {{&optimizer, "descent", "lr.0", names}};
-    request.max_grad_norm = kNoClipping;
+    request.max_grad_norm = max_grad_norm;
+    request.can_take_back = can_take_back;
     request.shape = shape;
     return make_step_graph(request);
   }
@@ -98,6 +101,39 @@ TEST(StepGraph, EveryWriteOfAnUpdateIsGated) {
     EXPECT_EQ(node.op->name, "Where");
     EXPECT_EQ(node.inputs[0], graph->find_output(kStepOk));
     EXPECT_EQ(node.inputs[2], write.target);
+  }
+}
+
+/// Does making `value` need `other`?
+bool needs(const Graph& graph, ValueId value, ValueId other) {
+  if (value == other) return true;
+  const int32_t node = graph.value(value).node;
+  if (node < 0) return false;
+  for (const ValueId input : graph.nodes()[static_cast<size_t>(node)].inputs) {
+    if (input != GR_NO_VALUE && needs(graph, input, other)) return true;
+  }
+  return false;
+}
+
+TEST(StepGraph, WritesWaitForTheNormUnlessTheStepCanBeTakenBack) {
+  struct Case {
+    bool can_take_back;
+    double max_grad_norm;
+    bool waits;
+  };
+  for (const Case& c :
+       {Case{false, kNoClipping, true}, Case{true, 1.0, true}, Case{true, kNoClipping, false}}) {
+    Model model;
+    model.can_take_back = c.can_take_back;
+    model.max_grad_norm = c.max_grad_norm;
+    auto graph = model.step({false, true});
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    const ValueId norm = graph->find_output(kStepGradNorm);
+    EXPECT_TRUE(needs(*graph, graph->find_output(kStepOk), norm));
+    for (const Write& write : graph->writes()) {
+      EXPECT_EQ(needs(*graph, write.value, norm), c.waits) << graph->value(write.target).name;
+      EXPECT_TRUE(needs(*graph, write.value, graph->find_output(kStepLoss)));
+    }
   }
 }
 

@@ -3,7 +3,9 @@
 // bits do not depend on how a step is cut into plans, a bad step changes nothing.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <span>
 
 #include "tests/unit/train/trainer_fixture.hpp"
 
@@ -105,6 +107,48 @@ TEST_F(TrainerTest, StepWithNonFiniteGradientChangesNothing) {
   const auto made = trainer({});
   ASSERT_NE(made, nullptr);
   expect_non_finite_step_changes_nothing(*made);
+}
+
+// Without clipping updates do not wait for the norm: the loss is good here, the gradient is not.
+TEST_F(TrainerTest, StepIsTakenBackWhenTheNormTurnsOutNonFinite) {
+  const auto made = trainer({"run.max_grad_norm=.inf", "model.tied=false"});
+  ASSERT_NE(made, nullptr);
+  steps(*made, 1);
+  Store& store = made->programs().store();
+  const auto fill = [&](const char* name, float even, float odd) {
+    std::vector<float> numbers(static_cast<size_t>(store.find(name)->bytes) / sizeof(float));
+    for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = k % 2 == 0 ? even : odd;
+    ASSERT_TRUE(store.write(name, std::as_bytes(std::span(numbers))).ok());
+  };
+  fill("norm_f.weight", 0, 0);
+  fill("head.weight", 3e38f, -3e38f);
+  const std::vector<std::byte> before = parameters(*made);
+  const auto report = made->step();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(std::isfinite(report->loss)) << report->loss;
+  EXPECT_FALSE(std::isfinite(report->grad_norm)) << report->grad_norm;
+  EXPECT_FALSE(report->updated);
+  EXPECT_EQ(parameters(*made), before);
+}
+
+TEST_F(TrainerTest, WithoutClippingAnUpdateNeedsNotEveryWeightGradient) {
+  const auto made = trainer({"run.max_grad_norm=.inf"});
+  ASSERT_NE(made, nullptr);
+  const TaskTable& table = plan_of(*made).table;
+  std::vector<std::vector<bool>> behind(table.tasks.size());  // of each task: what it waits for
+  bool free = false;
+  for (size_t t = 0; t < table.tasks.size(); ++t) {
+    behind[t].resize(table.tasks.size());
+    for (const uint32_t dep : table.tasks[t].deps) {
+      behind[t][dep] = true;
+      for (size_t k = 0; k < dep; ++k) behind[t][k] = behind[t][k] || behind[dep][k];
+    }
+    if (table.tasks[t].name.find("AdamW") == std::string::npos) continue;
+    for (size_t k = 0; k < t; ++k) {
+      free |= table.tasks[k].kind == GR_KIND_WEIGHT_GRADIENT && !behind[t][k];
+    }
+  }
+  EXPECT_TRUE(free);
 }
 
 }  // namespace

@@ -11,21 +11,6 @@
 namespace gradrack::cpu {
 namespace {
 
-double squares_about_plane(const float* x, double mean, int64_t n) {
-  const D m = splat_wide(mean);
-  D low = {}, high = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const F v = load(x + i);
-    const D a = widen_low(v) - m, b = widen_high(v) - m;
-    low += a * a;
-    high += b * b;
-  }
-  double sum = lane_sum(low + high);
-  for (; i < n; ++i) sum += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
-  return sum;
-}
-
 void scale_plane(const float* x, RowStatistics s, double factor, double offset, float* y,
                  int64_t n) {
   map1(x, y, n, [&](F v) {

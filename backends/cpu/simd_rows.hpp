@@ -107,9 +107,8 @@ void exp_shifted_row(const float* x, double shift, float scale, float* y, int64_
   map1(x, y, n, [s, scale](F v) { return vexp(v - s) * scale; });
 }
 
-RowStatistics statistics_row(const float* x, int64_t n, RowNorm norm) {
-  const double count = static_cast<double>(n);
-  const double mean = norm.center ? sum_row(x, n) / count : 0.0;
+/// Sum of (x - mean)^2.
+double squares_about_row(const float* x, double mean, int64_t n) {
   const D m = splat_wide(mean);
   D low = {}, high = {};
   int64_t i = 0;
@@ -121,7 +120,13 @@ RowStatistics statistics_row(const float* x, int64_t n, RowNorm norm) {
   }
   double sum = lane_sum(low + high);
   for (; i < n; ++i) sum += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
-  return {mean, 1.0 / __builtin_sqrt(sum / count + norm.epsilon)};
+  return sum;
+}
+
+RowStatistics statistics_row(const float* x, int64_t n, RowNorm norm) {
+  const double count = static_cast<double>(n);
+  const double mean = norm.center ? sum_row(x, n) / count : 0.0;
+  return {mean, 1.0 / __builtin_sqrt(squares_about_row(x, mean, n) / count + norm.epsilon)};
 }
 
 /// (v - mean) * inverse in double, rounded once.

@@ -44,6 +44,9 @@ std::string timeline_text(const Timeline& timeline, size_t columns, size_t most_
 /// "F forward, X dX, ...": what the letters mean, a line.
 std::string timeline_legend();
 
+/// As text of an XML or HTML element or attribute, without control characters.
+std::string xml_text(const std::string& text);
+
 std::string timeline_svg(const Timeline& timeline);
 
 /// Trace Event Format, times in microseconds: chrome://tracing, ui.perfetto.dev.

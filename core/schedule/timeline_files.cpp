@@ -9,7 +9,6 @@
 #include "core/schedule/timeline.hpp"
 
 namespace gradrack {
-namespace {
 
 std::string xml_text(const std::string& text) {
   std::string out;
@@ -27,6 +26,8 @@ std::string xml_text(const std::string& text) {
   }
   return out;
 }
+
+namespace {
 
 // JSON does not care for bytes that are no UTF-8: they are replaced.
 std::string json_text(const std::string& text) {

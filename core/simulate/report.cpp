@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/text.hpp"
 
@@ -22,8 +23,7 @@ std::string device_lines(const Report& report) {
     const DeviceUse& use = report.simulation.devices[k];
     const SimDevice& device = report.table.devices[k];
     for (const StreamUse& stream : use.streams) {
-      const std::string name =
-          stream.stream == 0 ? device.name : fmt::format("{}.{}", device.name, stream.stream);
+      const std::string name = stream_name(device.name, stream.stream);
       const bool first = &stream == use.streams.data();
       out += fmt::format("{:<12.24} {:>14.6f} {:>14.6f} {:>12} {:>12}\n", name, ms(stream.busy_ns),
                          ms(stream.idle_ns), first ? human_bytes(use.peak_bytes) : "",
@@ -106,17 +106,10 @@ std::string report_json(const Report& report) {
 
 namespace {
 
-std::string html_text(const std::string& text) {
+std::string html_lines(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else {
-      out += c;
-    }
-  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += xml_text(line) + "\n";
   return out;
 }
 
@@ -128,7 +121,7 @@ std::string report_html(const Report& report, const Timeline& timeline) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
       "<style>body {{ font-family: sans-serif; margin: 2em }} pre {{ font-size: 90% }}</style>"
       "</head>\n<body><h1>{}</h1>\n<pre>{}</pre>\n{}\n</body></html>\n",
-      html_text(report.table.name), html_text(report.table.name), html_text(report_text(report)),
+      xml_text(report.table.name), xml_text(report.table.name), html_lines(report_text(report)),
       svg.substr(svg.find("<svg")));
 }
 

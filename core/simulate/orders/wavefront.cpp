@@ -146,12 +146,13 @@ int64_t Wavefront::span(const WaveChoice& choice, uint32_t microbatches, int64_t
   }
   end_f_.assign(count * microbatches, 0);
   end_b_.assign(count * microbatches, 0);
-  const int64_t longest = place(choice);
+  const int64_t longest = place();
   for (const Device& d : devices_) placed_ += int64_t{d.count[kF]} + d.count[kB] + d.count[kW];
   return longest <= most ? longest : INT64_MAX;
 }
 
-int64_t Wavefront::place(const WaveChoice& choice) {
+int64_t Wavefront::place() {
+  const WaveChoice& choice = *choice_;
   const size_t count = costs_.stages.size();
   for (size_t s = 0; s < count; ++s) {
     const auto warm_up = std::min<int64_t>(choice.warm_up[s], microbatches_);

@@ -66,7 +66,7 @@ class Wavefront {
   void fill(size_t s, int64_t ready, int64_t overhang);
   bool make_room(size_t s);
   bool too_late(size_t s) const { return devices_[s].waited > most_waited_[s]; }
-  int64_t place(const WaveChoice& choice);
+  int64_t place();
   int64_t input_ready(size_t s, uint32_t microbatch) const;
   int64_t gradient_ready(size_t s, uint32_t microbatch) const;
 

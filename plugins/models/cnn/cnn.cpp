@@ -28,16 +28,12 @@ constexpr gr_option_t kCnnOptions[] = {
 const gr_data_output_t& find_images(const gr_data_info_t* data) {
   gr::require(data != nullptr, GR_INVALID_ARGUMENT, "data",
               "the model takes the size of the images from the data: give a data source");
-  const auto* at = reinterpret_cast<const char*>(data->outputs);
-  for (uint32_t k = 0; k < data->output_count; ++k, at += data->output_stride) {
-    const auto& output = *reinterpret_cast<const gr_data_output_t*>(at);
-    if (std::string_view(output.name) != "images") continue;
-    gr::require(output.rank == 4, GR_INVALID_ARGUMENT, "data", "images have rank ", output.rank,
-                ", wanted [batch, channels, height, width]");
-    return output;
-  }
-  throw gr::Error(GR_INVALID_ARGUMENT, "data",
-                  "the data has no output named `images`: name its features so");
+  const gr_data_output_t* const output = gr::find_output(data, "images");
+  gr::require(output != nullptr, GR_INVALID_ARGUMENT, "data",
+              "the data has no output named `images`: name its features so");
+  gr::require(output->rank == 4, GR_INVALID_ARGUMENT, "data", "images have rank ", output->rank,
+              ", wanted [batch, channels, height, width]");
+  return *output;
 }
 
 class Cnn {

@@ -34,16 +34,12 @@ constexpr gr_option_t kPoseOptions[] = {
 const gr_data_output_t& find_output(const gr_data_info_t* data, std::string_view name) {
   gr::require(data != nullptr, GR_INVALID_ARGUMENT, "data",
               "the model takes the size of the images from the data: give a data source");
-  const auto* at = reinterpret_cast<const char*>(data->outputs);
-  for (uint32_t k = 0; k < data->output_count; ++k, at += data->output_stride) {
-    const auto& output = *reinterpret_cast<const gr_data_output_t*>(at);
-    if (name != output.name) continue;
-    gr::require(output.rank == 4, GR_INVALID_ARGUMENT, "data", name, " has rank ", output.rank,
-                ", wanted [batch, channels, height, width]");
-    return output;
-  }
-  throw gr::Error(GR_INVALID_ARGUMENT, "data",
-                  gr::text("the data has no output named `", name, "`, the model needs it"));
+  const gr_data_output_t* const output = gr::find_output(data, name);
+  gr::require(output != nullptr, GR_INVALID_ARGUMENT, "data", "the data has no output named `",
+              name, "`, the model needs it");
+  gr::require(output->rank == 4, GR_INVALID_ARGUMENT, "data", name, " has rank ", output->rank,
+              ", wanted [batch, channels, height, width]");
+  return *output;
 }
 
 /// Features of one scale.

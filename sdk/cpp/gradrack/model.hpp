@@ -6,11 +6,24 @@
 // and for evaluation declare the same parameters and buffers in the same order.
 #pragma once
 
+#include <string_view>
+
 #include "gradrack/graph.hpp"
 #include "gradrack/model.h"
 #include "gradrack/plugin.hpp"
 
 namespace gradrack::sdk {
+
+/// The data's output `name`; null where it has none, or where there is no data. [plan]
+inline const gr_data_output_t* find_output(const gr_data_info_t* data, std::string_view name) {
+  if (data == nullptr) return nullptr;
+  const auto* at = reinterpret_cast<const char*>(data->outputs);
+  for (uint32_t k = 0; k < data->output_count; ++k, at += data->output_stride) {
+    const auto* const output = reinterpret_cast<const gr_data_output_t*>(at);
+    if (name == output->name) return output;
+  }
+  return nullptr;
+}
 
 template <typename T>
 class Model : public Factory<Model<T>, T, gr_model_t> {

@@ -57,12 +57,10 @@ class MyModel {
   static const gr_data_output_t& find_images(const gr_data_info_t* data) {
     gr::require(data != nullptr, GR_INVALID_ARGUMENT, "data",
                 "the model takes the size of the images from the data: give a data source");
-    const auto* at = reinterpret_cast<const char*>(data->outputs);
-    for (uint32_t k = 0; k < data->output_count; ++k, at += data->output_stride) {
-      const auto& output = *reinterpret_cast<const gr_data_output_t*>(at);
-      if (std::string_view(output.name) == "images") return output;
-    }
-    throw gr::Error(GR_INVALID_ARGUMENT, "data", "the data has no output named `images`");
+    const gr_data_output_t* const images = gr::find_output(data, "images");
+    gr::require(images != nullptr, GR_INVALID_ARGUMENT, "data",
+                "the data has no output named `images`");
+    return *images;
   }
 
   /// x [B, in] -> x W + b [B, out], as a stage of its own. Weights are [in, out].

@@ -144,6 +144,11 @@ struct Simd {
                   int64_t last, int64_t count);
 };
 
+/// Sets of instructions, each with those before it.
+enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
+/// GRADRACK_CPU_ISA does not ask for less (simd_select.cpp). [any]
+bool isa_allows(Isa isa);
+
 /// The best table for this processor. [any]
 const Simd& simd();
 

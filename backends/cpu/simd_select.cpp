@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the table of hot loops for the processor this runs on, once.
 //
-// GRADRACK_CPU_SIMD=baseline|avx2|avx512 takes a lower set than the processor has, to compare
-// results.
+// GRADRACK_CPU_ISA=scalar|avx2|avx512|amx takes at most that set, to compare results.
 #include <cstdlib>
 #include <cstring>
 
@@ -28,19 +27,28 @@ bool has_avx2() {
 #endif
 }
 
+/// What the environment asks for; the most where it says nothing, or nothing known.
+Isa highest_allowed() {
+  const char* wanted = std::getenv("GRADRACK_CPU_ISA");
+  if (wanted == nullptr) return Isa::kAmx;
+  if (std::strcmp(wanted, "scalar") == 0) return Isa::kScalar;
+  if (std::strcmp(wanted, "avx2") == 0) return Isa::kAvx2;
+  if (std::strcmp(wanted, "avx512") == 0) return Isa::kAvx512;
+  return Isa::kAmx;
+}
+
 const Simd* choose() {
-  const char* wanted = std::getenv("GRADRACK_CPU_SIMD");
-  const auto at_most = [wanted](const char* name) {
-    return wanted == nullptr || std::strcmp(wanted, name) == 0;
-  };
-  if (simd_avx512() != nullptr && has_avx512() && at_most("avx512")) return simd_avx512();
-  if (simd_avx2() != nullptr && has_avx2() && (at_most("avx2") || at_most("avx512"))) {
-    return simd_avx2();
-  }
+  if (simd_avx512() != nullptr && has_avx512() && isa_allows(Isa::kAvx512)) return simd_avx512();
+  if (simd_avx2() != nullptr && has_avx2() && isa_allows(Isa::kAvx2)) return simd_avx2();
   return simd_base();
 }
 
 }  // namespace
+
+bool isa_allows(Isa isa) {
+  static const Isa highest = highest_allowed();
+  return isa <= highest;
+}
 
 const Simd& simd() {
   static const Simd* const table = choose();

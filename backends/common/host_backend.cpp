@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C face of a backend in host memory: noexcept thunks over KernelTable, Kernel and Stream.
 //
-// Groups are single nodes: a claim always answers group -1. Invariant: every thunk catches all.
+// A claim always answers group -1: groups of several nodes come from patterns (group.hpp) alone.
+// Invariant: every thunk catches all.
 #include "backends/common/host_backend.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "backends/common/capture.hpp"
+#include "backends/common/group.hpp"
 #include "backends/common/handles.hpp"
 #include "backends/common/recording.hpp"
 #include "backends/common/timing.hpp"
@@ -17,8 +20,11 @@ namespace gradrack::host {
 namespace {
 
 struct Backend {
+  Backend(KernelTable all, HostBackendConfig how)
+      : table(std::move(all)), config(std::move(how)), fusion(table) {}
   KernelTable table;
   HostBackendConfig config;
+  FusionFace fusion;
 };
 
 struct PreparedKernel {
@@ -180,7 +186,7 @@ int32_t map_ports(const std::vector<TensorSpec>& ports, const gr_value_type_t* b
   return GR_OK;
 }
 
-/// Tells what the kernel needs; in_place is translated from node ports to the border.
+/// Tells what the kernel needs; in_place is translated from ports to the border.
 void fill_info(const PreparedKernel& prepared, gr_kernel_info_t* info) {
   const uint32_t size = info->struct_size;
   std::memset(info, 0, sizeof *info);
@@ -196,28 +202,54 @@ void fill_info(const PreparedKernel& prepared, gr_kernel_info_t* info) {
   }
 }
 
+/// Makes the kernel of a node alone. Its border shows what is there, its ports all.
+int32_t prepare_node(const KernelTable& table, const gr_group_t& group, PreparedKernel* prepared,
+                     gr_error_t* err) {
+  const NodeSpec node(group.nodes[0]);
+  std::string reason;
+  const KernelEntry* entry = table.match(node, &reason);
+  if (entry == nullptr) return gr_fail(err, GR_UNSUPPORTED, node.op.c_str(), reason.c_str());
+  Stream::Maps& maps = prepared->maps;
+  int32_t status =
+      map_ports(node.inputs, group.inputs, group.input_count, "input", &maps.inputs, err);
+  if (status == GR_OK) {
+    status =
+        map_ports(node.outputs, group.outputs, group.output_count, "output", &maps.outputs, err);
+  }
+  if (status == GR_OK) prepared->kernel = entry->make(node);
+  return status;
+}
+
+/// Makes the kernel of a pattern's match. Its ports are its border.
+int32_t prepare_match(const KernelTable& table, const gr_group_t& group, PreparedKernel* prepared,
+                      gr_error_t* err) {
+  const GroupSpec spec(group);
+  std::string reason;
+  const GroupEntry* entry = match_group(table, group.pattern - 1, spec, &reason);
+  if (entry == nullptr) return gr_fail(err, GR_UNSUPPORTED, "pattern", reason.c_str());
+  prepared->maps.inputs.resize(spec.inputs.size());
+  prepared->maps.outputs.resize(spec.outputs.size());
+  std::iota(prepared->maps.inputs.begin(), prepared->maps.inputs.end(), 0);
+  std::iota(prepared->maps.outputs.begin(), prepared->maps.outputs.end(), 0);
+  prepared->kernel = entry->make(spec);
+  return GR_OK;
+}
+
 int32_t prepare(void* self, const gr_group_t* group, gr_kernel_t** out, gr_kernel_info_t* info,
                 gr_error_t* err) noexcept {
   return guarded("prepare", err, [&]() -> int32_t {
-    if (group->node_count != 1) {
-      return gr_fail(err, GR_INVALID_ARGUMENT, "prepare", "a group here is exactly one node");
+    if (group->pattern == 0 && group->node_count != 1) {
+      return gr_fail(err, GR_INVALID_ARGUMENT, "prepare",
+                     "a group here is one node, or the match of a pattern");
     }
-    const NodeSpec node(group->nodes[0]);
-    std::string reason;
-    const KernelEntry* entry = backend_of(self)->table.match(node, &reason);
-    if (entry == nullptr) return gr_fail(err, GR_UNSUPPORTED, node.op.c_str(), reason.c_str());
+    const KernelTable& table = backend_of(self)->table;
     auto prepared = std::make_unique<PreparedKernel>();
-    int32_t status = map_ports(node.inputs, group->inputs, group->input_count, "input",
-                               &prepared->maps.inputs, err);
-    if (status == GR_OK) {
-      status = map_ports(node.outputs, group->outputs, group->output_count, "output",
-                         &prepared->maps.outputs, err);
-    }
+    const int32_t status = group->pattern == 0 ? prepare_node(table, *group, prepared.get(), err)
+                                               : prepare_match(table, *group, prepared.get(), err);
     if (status != GR_OK) return status;
-    if (node.inputs.size() + node.outputs.size() > Stream::kMaxPointers) {
-      return gr_fail(err, GR_UNSUPPORTED, node.op.c_str(), "more than 4096 inputs and outputs");
+    if (prepared->maps.inputs.size() + prepared->maps.outputs.size() > Stream::kMaxPointers) {
+      return gr_fail(err, GR_UNSUPPORTED, "prepare", "more than 4096 inputs and outputs");
     }
-    prepared->kernel = entry->make(node);
     fill_info(*prepared, info);
     *out = reinterpret_cast<gr_kernel_t*>(prepared.release());
     return GR_OK;
@@ -238,7 +270,8 @@ int32_t launch(void*, gr_kernel_t* kernel, const DLTensor* const* inputs, DLTens
   });
 }
 
-const void* get_extension(void*, const char* id) noexcept {
+const void* get_extension(void* self, const char* id) noexcept {
+  if (std::strcmp(id, GR_EXT_FUSION) == 0) return backend_of(self)->fusion.extension();
   if (std::strcmp(id, GR_EXT_CAPTURE) == 0) return capture_extension();
   return std::strcmp(id, GR_EXT_TIMING) == 0 ? timing_extension() : nullptr;
 }
@@ -251,7 +284,7 @@ int32_t make_host_backend(KernelTable table, HostBackendConfig config, gr_backen
     gr_backend_t face = {};
     face.struct_size = std::min<uint32_t>(out->struct_size, sizeof face);
     face.flags = GR_BACKEND_CONCURRENT;
-    face.self = new Backend{std::move(table), std::move(config)};
+    face.self = new Backend(std::move(table), std::move(config));
     face.destroy = destroy;
     face.device_info = device_info;
     face.allocate = allocate;

@@ -6,29 +6,21 @@
 #include <algorithm>
 
 namespace gradrack::host {
-namespace {
 
-TensorSpec make_tensor(const gr_value_type_t& type) {
-  TensorSpec tensor;
-  tensor.id = type.id;
-  tensor.dtype = type.dtype;
-  tensor.constant = type.constant;
-  tensor.count = 1;
-  for (uint32_t k = 0; k < type.rank; ++k) {
-    tensor.dims.push_back(type.dims[k]);
-    tensor.count *= type.dims[k];
-  }
-  return tensor;
+TensorSpec::TensorSpec(const gr_value_type_t& type) {
+  if (type.id == GR_NO_VALUE) return;
+  id = type.id;
+  dtype = type.dtype;
+  constant = type.constant;
+  dims.assign(type.dims, type.dims + type.rank);
+  count = 1;
+  for (const int64_t dim : dims) count *= dim;
 }
-
-}  // namespace
 
 NodeSpec::NodeSpec(const gr_node_view_t& view) : op(view.op), kind(view.kind) {
   if (view.domain != nullptr && view.domain[0] != '\0') op = std::string(view.domain) + "." + op;
-  for (uint32_t k = 0; k < view.input_count; ++k) {
-    inputs.push_back(view.inputs[k].id == GR_NO_VALUE ? TensorSpec{} : make_tensor(view.inputs[k]));
-  }
-  for (uint32_t k = 0; k < view.output_count; ++k) outputs.push_back(make_tensor(view.outputs[k]));
+  for (uint32_t k = 0; k < view.input_count; ++k) inputs.emplace_back(view.inputs[k]);
+  for (uint32_t k = 0; k < view.output_count; ++k) outputs.emplace_back(view.outputs[k]);
   for (uint32_t k = 0; k < view.attr_count; ++k) {
     const gr_attr_t& a = view.attrs[k];
     Attr attr{a.name, a.type, a.i, a.f, a.s != nullptr ? a.s : "", {}, {}};

@@ -22,6 +22,9 @@ namespace gradrack::host {
 /// Type of one input or output with concrete dims. `constant` is readable only while a node is
 /// claimed or its kernel is made: copy what the kernel keeps.
 struct TensorSpec {
+  TensorSpec() = default;
+  explicit TensorSpec(const gr_value_type_t& type);
+
   gr_value_t id = GR_NO_VALUE;
   gr_dtype_t dtype = GR_FLOAT32;
   std::vector<int64_t> dims;
@@ -72,20 +75,22 @@ class NodeSpec {
   std::vector<Attr> attrs_;
 };
 
-/// Code for one node at one set of shapes.
+/// Code for one node, or for one group of nodes (group.hpp), at one set of shapes.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   /// Scratch bytes that run() gets, aligned to 64.
   virtual int64_t workspace_bytes() const { return 0; }
-  /// The input (node position) whose memory output `output` may share element for element, or -1.
+  /// The input (node position; of a group: border place) whose memory output `output` may share
+  /// element for element, or -1.
   virtual int in_place(int output) const {
     (void)output;
     return -1;
   }
   /// Estimate; 0: unknown.
   virtual int64_t cost_ns() const { return 0; }
-  /// Inputs and outputs by node position, nullptr where left out; all dense and row-major, in the
+  /// Inputs and outputs by node position, nullptr where left out (of a group: by border place, all
+  /// there); all dense and row-major, in the
   /// shapes the kernel was made for. GR_OK, or fills `err`. May throw: the frame maps exceptions.
   virtual int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
                       gr_error_t* err) const = 0;
@@ -100,6 +105,8 @@ struct KernelEntry {
   std::function<std::unique_ptr<Kernel>(const NodeSpec&)> make;
 };
 
+struct GroupEntry;  // group.hpp
+
 class KernelTable {
  public:
   void add(KernelEntry entry);
@@ -110,8 +117,13 @@ class KernelTable {
   /// Names of all operators, sorted.
   std::vector<std::string> ops() const;
 
+  /// Adds a pattern of nodes that run as one kernel (group.hpp), behind those added before.
+  void add_group(GroupEntry entry);
+  const std::vector<std::shared_ptr<const GroupEntry>>& groups() const { return groups_; }
+
  private:
   std::map<std::string, std::vector<KernelEntry>, std::less<>> entries_;
+  std::vector<std::shared_ptr<const GroupEntry>> groups_;
 };
 
 /// "float32"; "dtype(code,bits)" for what has no name.

@@ -19,7 +19,8 @@ GIVEN = {"gr_host_t": True, "gr_graph_api_t": False}  # the host's; True: checke
 LIBRARY = ["gr_plugin_header_t", "gr_plugin_t", "gr_factory_t"]
 EXTENSIONS = ["gr_cancel_t", "gr_thread_check_t"]
 # Extensions that a plugin offers.
-OFFERED = ["gr_batch_t", "gr_capture_t", "gr_precision_inputs_t", "gr_preview_t", "gr_timing_t"]
+OFFERED = ["gr_batch_t", "gr_capture_t", "gr_fusion_t", "gr_precision_inputs_t", "gr_preview_t",
+           "gr_timing_t"]
 
 DOC_HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # The functions of the plugin ABI

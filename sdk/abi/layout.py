@@ -5,9 +5,10 @@
 An anchor library is compiled from the headers: one exported pointer per public struct, one enum
 with every constant. Its debug information becomes a description (layout-MAJOR.MINOR.json, committed
 when that minor is released), and compare() says what a later description breaks: the members of a
-growable struct are a prefix of the later one's and lie where they lay; what is added lies behind
-the old end and comes with a new minor; a frozen struct, an enumerator and a defined name never
-change. A struct without struct_size is frozen, unless it is only walked with a stride (STRIDED).
+growable struct are a prefix of the later one's and lie where they lay, and one called reserved may
+get a name in a new minor; what is added lies behind the old end and comes with a new minor; a
+frozen struct, an enumerator and a defined name never change. A struct without struct_size is
+frozen, unless it is only walked with a stride (STRIDED).
 
 `layout.py` prints the description of the headers beside it; --write puts it into its file, and the
 anchor library's own description by abidw beside it.
@@ -95,12 +96,17 @@ def show(member):
     return f"{kind} {name} ({size} bytes at {offset})"
 
 
+def takes_reserved(was, now):
+    """A reserved member got a name and a meaning: zero, as 1.0 wrote it, means what it meant."""
+    return now is not None and was[0].startswith("reserved") and now[1:] == was[1:]
+
+
 def compare_struct(name, old, new, newer):
     """What breaks between two layouts of a struct, as sentences. `newer`: the minor was raised."""
     broken = []
     for index, was in enumerate(old["members"]):
         now = new["members"][index] if index < len(new["members"]) else None
-        if now != was:
+        if now != was and not (newer and not old["frozen"] and takes_reserved(was, now)):
             is_now = "is gone" if now is None else f"is now {show(now)}"
             return [f"{name}: member {index} was {show(was)} and {is_now}"]
     added = new["members"][len(old["members"]):]

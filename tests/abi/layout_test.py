@@ -118,6 +118,24 @@ class Breaks(unittest.TestCase):
     def test_changed_magic(self):
         self.expect("GR_PLUGIN_MAGIC", RAISE_MINOR, ("plugin.h", "0x4b43", "0x4b44"))
 
+    def test_reserved_member_of_another_type(self):
+        self.expect("gr_group_t: member 8", RAISE_MINOR,
+                    ("backend.h", "  uint32_t pattern;", "  int32_t pattern;"))
+
+    def test_reserved_member_of_a_frozen_struct(self):
+        self.expect("gr_value_type_t: member 3", RAISE_MINOR,
+                    ("backend.h", "  uint32_t reserved;\n  const int64_t* dims;",
+                     "  uint32_t layout;\n  const int64_t* dims;"))
+
+    def test_reserved_member_needs_a_new_minor(self):
+        with tempfile.TemporaryDirectory() as folder:
+            now = layout.describe()
+            found = layout.compare(now, layout.describe(changed_headers(folder, (
+                "backend.h", "  uint32_t reserved;\n  const char* description;",
+                "  uint32_t numa;\n  const char* description;"))))
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("gr_device_info_t: member 7", found[0])
+
     def test_append_without_a_new_minor(self):
         with tempfile.TemporaryDirectory() as folder:
             found = layout.compare(layout.describe(),

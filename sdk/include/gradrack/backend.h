@@ -100,13 +100,20 @@ typedef struct gr_group {
   const gr_value_type_t* inputs;  ///< present ones only, in the order of launch
   const gr_value_type_t* outputs;
   uint32_t output_count;
-  uint32_t reserved;
+  uint32_t pattern;  ///< 1 + index of the pattern that it matches (fusion.h); 0: none. Since 1.1
 } gr_group_t;
 
-/// What a kernel needs and allows. The host sets struct_size.
+/// Bits of gr_kernel_info.flags.
+enum {
+  /// No run of this kernel ends in an error, whatever its inputs hold: what it writes over need not
+  /// be kept for undoing a step. Since 1.1.
+  GR_KERNEL_CANNOT_FAIL = 1
+};
+
+/// What a kernel needs and allows. The host sets struct_size, and zeroes the rest.
 typedef struct gr_kernel_info {
   uint32_t struct_size;
-  uint32_t reserved;
+  uint32_t flags;  ///< GR_KERNEL_* or-ed. Since 1.1
   int64_t workspace_bytes;
   int64_t cost_ns;  ///< estimate; 0: unknown
   /// For output k (k < 8): the input whose memory it may share element for element, or -1.
@@ -169,7 +176,7 @@ typedef struct gr_backend {
   int32_t (*launch)(void* self, gr_kernel_t* kernel, const DLTensor* const* inputs,
                     DLTensor* const* outputs, const DLTensor* workspace, gr_stream_t* stream,
                     gr_error_t* err);
-  /// (optional) Extension "gr.capture/1" (capture.h), "gr.timing/1" (timing.h), ... or NULL. [any]
+  /// (optional) Extension "gr.capture/1" (capture.h), "gr.fusion/1" (fusion.h), ... or NULL. [any]
   const void* (*get_extension)(void* self, const char* id);
 } gr_backend_t;
 

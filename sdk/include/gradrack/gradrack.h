@@ -7,6 +7,7 @@
 #include "gradrack/capture.h"
 #include "gradrack/data.h"
 #include "gradrack/extensions.h"
+#include "gradrack/fusion.h"
 #include "gradrack/graph.h"
 #include "gradrack/lr_schedule.h"
 #include "gradrack/model.h"

@@ -42,10 +42,6 @@ void in_blocks(const Simd& loops, const uint16_t* x, uint16_t* y, int64_t n, con
   }
 }
 
-/// "AMX", "AVX-512 BF16", ...: on what products of bfloat16 run here; "": they are widened
-/// (onednn.cpp).
-std::string bfloat16_hardware();
-
 /// Reason text unless all floating inputs and outputs are float32, or all are bfloat16.
 std::string claim_loops(const host::NodeSpec& node);
 

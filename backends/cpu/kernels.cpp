@@ -12,7 +12,6 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_binary_kernels(table, context);
   add_bfloat16_kernels(table, context);
   add_generic_kernels(table, context);
-  add_bfloat16_product_kernels(table, context);
   add_bfloat16_conv_kernels(table, context);
   add_matmul_kernels(table, context);
   add_softmax_kernels(table, context);

@@ -25,8 +25,6 @@ void add_move_kernels(host::KernelTable& table, const Context& context);     // 
 void add_slice_kernels(host::KernelTable& table, const Context& context);    // slice.cpp
 void add_index_kernels(host::KernelTable& table, const Context& context);    // index.cpp
 
-void add_bfloat16_product_kernels(host::KernelTable& table,
-                                  const Context& context);  // bfloat16_product.cpp
 void add_bfloat16_conv_kernels(host::KernelTable& table,
                                const Context& context);  // bfloat16_conv.cpp
 

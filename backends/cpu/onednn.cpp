@@ -4,8 +4,6 @@
 
 #include <omp.h>
 
-#include "backends/cpu/bfloat16.hpp"
-
 namespace gradrack::cpu {
 
 const dnnl::engine& onednn_engine() {
@@ -39,20 +37,6 @@ std::string refuse_slow(const char* what,
     return std::string("oneDNN has only plain loops for this bfloat16 ") + what;
   } catch (const dnnl::error& e) {
     return std::string("oneDNN has no bfloat16 ") + what + " for this processor: " + e.what();
-  }
-}
-
-std::string bfloat16_hardware() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "AMX";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "AVX-512 BF16";
-    case dnnl::cpu_isa::avx512_core:
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "AVX-512";
-    default:
-      return "";
   }
 }
 

@@ -3,9 +3,9 @@
 // are divided among them.
 #include "backends/common/handles.hpp"
 #include "backends/common/host_backend.hpp"
-#include "backends/cpu/bfloat16.hpp"
 #include "backends/cpu/cores.hpp"
 #include "backends/cpu/kernels.hpp"
+#include "backends/cpu/tiles.hpp"
 
 namespace {
 
@@ -69,10 +69,9 @@ std::string counted(int count, const char* what) {
 }
 
 std::string describe(const Division& division, const char* loops, bool pinned) {
-  const std::string hardware = cpu::bfloat16_hardware();
-  std::string text = std::string("host memory, float32 with ") + loops + " and oneDNN, ";
-  text += "bfloat16 products " +
-          (hardware.empty() ? std::string("widened to float32") : "with " + hardware) + ", ";
+  const cpu::TileLoops& narrow = cpu::tile_loops(true);
+  std::string text = std::string("host memory, float32 with ") + loops + ", bfloat16 products ";
+  text += (narrow.narrow ? std::string("with ") + narrow.name : "widened to float32") + ", ";
   if (division.streams() > 1) text += counted(division.streams(), "stream") + " of ";
   text += counted(division.per_stream, "thread");
   return text + (pinned ? ", a core each" : "");
@@ -111,7 +110,7 @@ const gr_factory_t cpu_factory = {
     "backend",
     "cpu",
     "1.0.0",
-    "The default: vectorised float32 kernels and oneDNN's matrix product, on the host's cores.",
+    "The default: vectorised kernels in float32 and bfloat16, on the host's cores.",
     options,
     sizeof options / sizeof options[0],
     sizeof(gr_option_t),

@@ -28,7 +28,7 @@ inline U16 narrow_lanes(F v) {
   return __builtin_convertvector(rounded >> 16, U16);
 }
 
-void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
+inline void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     U16 bits;
@@ -40,7 +40,7 @@ void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
   store_part(y + i, widen_lanes(bits), n - i);
 }
 
-void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
+inline void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const U16 bits = narrow_lanes(load(x + i));

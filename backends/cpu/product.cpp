@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Product: cuts C into passes, tasks and tiles; see product.hpp.
+//
+// Order of the loops, outermost first: passes (all of B at once, unless it is large), tasks (rows
+// by panels of B, over the threads), blocks of k, panels, tiles. So a panel's block of B stays in
+// the first cache while the rows of a task, which stay in the second, go by.
+#include "backends/cpu/product.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "backends/cpu/amx.hpp"
+
+namespace gradrack::cpu {
+namespace {
+
+constexpr int64_t kAlign = 64;
+constexpr int64_t kMostRows = 128;                // of a task
+constexpr int64_t kTaskBytes = int64_t{1} << 19;  // of A and sums: a part of the second cache
+constexpr int64_t kLargestTile = 32 * 32;
+
+int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/// Numbers of k in a block: so many that its panel of B takes a good part of the first cache.
+int64_t block_depth(const TileLoops& loops) { return loops.narrow ? 512 : 256; }
+
+/// The calling thread's AMX tiles, where the loops want them.
+class OpenTiles {
+ public:
+  explicit OpenTiles(const TileLoops& loops) {
+    if (loops.amx) tiles_.emplace();
+  }
+
+ private:
+  std::optional<AmxTiles> tiles_;
+};
+
+}  // namespace
+
+Product::Product(ProductShape shape, int threads, int64_t packed_limit, const TileLoops* loops)
+    : shape_(std::move(shape)),
+      loops_(loops != nullptr ? *loops : tile_loops(shape_.narrow)),
+      threads_(threads) {
+  cut_columns();
+  cut_depth();
+  cut_passes(packed_limit);
+  cut_rows();
+}
+
+void Product::cut_columns() {
+  for (size_t j = 0; j < shape_.parts.size(); ++j) {
+    for (int64_t at = 0; at < shape_.parts[j].columns; at += loops_.columns) {
+      const int64_t left = shape_.parts[j].columns - at;
+      panels_.push_back({static_cast<int>(j), at, std::min<int64_t>(loops_.columns, left)});
+    }
+  }
+}
+
+void Product::cut_depth() {
+  for (size_t t = 0; t < shape_.terms.size(); ++t) {
+    const int64_t k = shape_.terms[t].k;
+    const int64_t count = parts_of(k, block_depth(loops_));
+    const int64_t each = count == 0 ? 0 : up(parts_of(k, count), loops_.depth);
+    for (int64_t at = 0; at < k; at += each) blocks_.push_back({t, at, std::min(each, k - at), 0});
+  }
+  if (blocks_.empty()) blocks_.push_back({0, 0, 0, 0});  // zeros are written all the same
+}
+
+void Product::cut_passes(int64_t limit) {
+  // Whole columns as long as a few panels of them fit: sums need not be put aside then.
+  constexpr size_t kFewPanels = 8;
+  const auto bytes = [&](int64_t depth) { return loops_.packed_b_bytes(depth); };
+  int64_t depth = 0;
+  std::vector<std::pair<size_t, size_t>> chunks;
+  size_t first = 0;
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const int64_t size = loops_.padded(blocks_[b].size);
+    const auto panels = static_cast<int64_t>(std::min(panels_.size(), kFewPanels));
+    if (b > first && bytes(depth + size) > limit / std::max<int64_t>(panels, 1)) {
+      chunks.push_back({first, b});
+      first = b;
+      depth = 0;
+    }
+    blocks_[b].before = depth;
+    depth += size;
+  }
+  chunks.push_back({first, blocks_.size()});
+  int64_t deepest = 0;
+  for (const auto& [from, to] : chunks) {
+    deepest = std::max(deepest, blocks_[to - 1].before + loops_.padded(blocks_[to - 1].size));
+  }
+  const auto fit =
+      static_cast<size_t>(std::max<int64_t>(1, limit / std::max<int64_t>(1, bytes(deepest))));
+  for (size_t at = 0; at < panels_.size(); at += fit) {
+    const size_t end = fit < panels_.size() - at ? at + fit : panels_.size();
+    for (const auto& [from, to] : chunks) {
+      const Block& last = blocks_[to - 1];
+      passes_.push_back({at, end, from, to, last.before + loops_.padded(last.size)});
+    }
+  }
+  for (const Pass& pass : passes_) {
+    packed_bytes_ = std::max(packed_bytes_, pass.panels() * bytes(pass.depth));
+  }
+  packed_bytes_ = up(packed_bytes_, kAlign);
+  // Sums between passes are kept for all rows, unless all go to C itself.
+  const bool all_direct = std::all_of(panels_.begin(), panels_.end(),
+                                      [&](const Panel& panel) { return direct(panel); });
+  if (chunks.size() > 1 && !all_direct) {
+    const auto panels = static_cast<int64_t>(std::min(fit, panels_.size()));
+    sums_bytes_ = up(shape_.rows, loops_.rows) * panels * loops_.columns * int64_t{sizeof(float)};
+  }
+}
+
+void Product::cut_rows() {
+  int64_t depth = 1, most_panels = 1, columns = 0;
+  for (const Pass& pass : passes_) {
+    depth = std::max(depth, pass.depth);
+    most_panels = std::max(most_panels, pass.panels());
+  }
+  for (const ProductShape::Part& part : shape_.parts) columns += part.columns;
+  int64_t inner = 0;
+  for (const ProductShape::Term& term : shape_.terms) inner += term.k;
+  // Pieces that take 2 us or more, and some for each thread, so that a late one is not waited for.
+  const int64_t grain = loops_.narrow ? 1 << 21 : 1 << 18;  // multiply-adds
+  const int64_t work = shape_.rows * columns * inner / grain;
+  const int64_t wanted = threads_ == 1 ? 1 : std::clamp<int64_t>(work, 1, int64_t{4} * threads_);
+
+  const bool sums = blocks_.size() > 1 && sums_bytes_ == 0;
+  const int64_t row_sums = sums ? most_panels * loops_.columns * int64_t{sizeof(float)} : 0;
+  const int64_t fit =
+      kTaskBytes / (depth * loops_.element() + row_sums) / loops_.rows * loops_.rows;
+  const int64_t most = std::clamp<int64_t>(fit, loops_.rows, up(kMostRows, loops_.rows));
+  block_rows_ =
+      std::min(most, up(std::max<int64_t>(1, parts_of(shape_.rows, wanted)), loops_.rows));
+  const int64_t row_blocks = std::max<int64_t>(1, parts_of(shape_.rows, block_rows_));
+  block_panels_ = std::max<int64_t>(2, parts_of(most_panels * row_blocks, wanted));
+  if (row_blocks >= wanted) block_panels_ = most_panels;
+
+  const int64_t tiles = block_rows_ / loops_.rows;
+  rows_bytes_ = up(tiles * loops_.packed_a_bytes(depth), kAlign);
+  scratch_bytes_ = rows_bytes_;
+  if (sums) scratch_bytes_ += block_rows_ * block_panels_ * loops_.columns * int64_t{sizeof(float)};
+}
+
+/// Sums go to C itself: nothing is done to them afterwards.
+bool Product::direct(const Panel& panel) const {
+  return !shape_.finish && shape_.alpha == 1.0f &&
+         !shape_.parts[static_cast<size_t>(panel.part)].narrow;
+}
+
+const char* Product::panel_at(const Pass& pass, const Block& block, size_t panel,
+                              const char* packed) const {
+  const int64_t place = static_cast<int64_t>(panel - pass.first_panel);
+  return packed + loops_.packed_b_bytes(block.before) * pass.panels() +
+         loops_.packed_b_bytes(block.size) * place;
+}
+
+void Product::pack_panel(const Pass& pass, size_t panel, const ProductData& data,
+                         char* packed) const {
+  const Panel& p = panels_[panel];
+  for (size_t b = pass.first_block; b < pass.last_block; ++b) {
+    const Block& block = blocks_[b];
+    const size_t place = block.term * shape_.parts.size() + static_cast<size_t>(p.part);
+    const FactorLayout& layout = shape_.terms[block.term].b[static_cast<size_t>(p.part)];
+    const Factor factor{data.b[place], layout.narrow, layout.row, layout.column};
+    loops_.pack_b(factor.at(block.k, p.column), block.size, p.columns,
+                  const_cast<char*>(panel_at(pass, block, panel, packed)));
+  }
+}
+
+/// Whether a tile of so many rows can read A where it lies.
+bool Product::in_place(const Block& block, int64_t rows) const {
+  const FactorLayout& layout = shape_.terms[block.term].a;
+  return layout.narrow == loops_.narrow && layout.column == 1 && block.size % loops_.depth == 0 &&
+         rows % loops_.row_group == 0;
+}
+
+/// A's rows under a tile over a block of k: in place, or where pack_rows() puts them.
+TileRows Product::rows_of(const Task& task, const Block& block, int64_t row, int64_t rows) const {
+  if (in_place(block, rows)) {
+    const FactorLayout& layout = shape_.terms[block.term].a;
+    const auto* a = static_cast<const char*>(task.data->a[block.term]);
+    const int64_t element = loops_.element(), row_bytes = layout.row * element;
+    return {a + row * row_bytes + block.k * element, row_bytes, loops_.depth * element,
+            16 * row_bytes};
+  }
+  const int64_t tiles = parts_of(task.rows, task.height), tile = (row - task.row) / task.height;
+  return loops_.packed_view(task.rows_packed + loops_.packed_a_bytes(block.before) * tiles +
+                            loops_.packed_a_bytes(block.size) * tile);
+}
+
+void Product::pack_rows(const Task& task) const {
+  for (size_t b = task.pass->first_block; b < task.pass->last_block; ++b) {
+    const Block& block = blocks_[b];
+    const FactorLayout& layout = shape_.terms[block.term].a;
+    const Factor a{task.data->a[block.term], layout.narrow, layout.row, layout.column};
+    for (int64_t at = 0; at < task.rows; at += task.height) {
+      const int64_t row = task.row + at, rows = std::min(task.height, task.rows - at);
+      if (in_place(block, rows)) continue;
+      const char* to = rows_of(task, block, row, rows).data;
+      loops_.pack_a(a.at(row, block.k), rows, block.size, const_cast<char*>(to));
+    }
+  }
+}
+
+/// Asks for A's rows under a tile, in place, before they are read.
+void Product::expect(const TileRows& a, const Block& block, int64_t rows) const {
+  const int64_t bytes = block.size * loops_.element();
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t at = 0; at < bytes; at += kAlign)
+      __builtin_prefetch(a.data + i * a.row + at, 0, 2);
+  }
+}
+
+void Product::run_task(const Task& task) const {
+  pack_rows(task);
+  alignas(kAlign) float small[2][kLargestTile];
+  int turn = 0;
+  ProductTile waiting{};
+  for (size_t b = task.pass->first_block; b < task.pass->last_block; ++b) {
+    for (size_t panel = task.first_panel; panel < task.last_panel; ++panel) {
+      for (int64_t at = 0; at < task.rows; at += task.height) {
+        const int64_t rows = std::min(task.height, task.rows - at);
+        const int64_t next = at + task.height, next_rows = std::min(task.height, task.rows - next);
+        if (panel == task.first_panel && next < task.rows && in_place(blocks_[b], next_rows)) {
+          expect(rows_of(task, blocks_[b], task.row + next, next_rows), blocks_[b], next_rows);
+        }
+        const ProductTile done = run_tile(task, b, panel, task.row + at, rows, small[turn]);
+        hand_over(task, waiting);
+        waiting = done;
+        turn = 1 - turn;
+      }
+    }
+  }
+  hand_over(task, waiting);
+}
+
+/// Computes a tile. Its sums are handed over after the next one has been begun, for a processor
+/// works on both at once: returns what is to be handed over later, with no rows where there is
+/// nothing.
+ProductTile Product::run_tile(const Task& task, size_t block, size_t panel, int64_t row,
+                              int64_t rows, float* small) const {
+  const Block& k = blocks_[block];
+  const Panel& p = panels_[panel];
+  const ProductShape::Part& part = shape_.parts[static_cast<size_t>(p.part)];
+  const bool to_c = direct(p), last = block + 1 == blocks_.size();
+  const bool add = block > 0 || (to_c && shape_.accumulate);
+  const TileRows a = rows_of(task, k, row, rows);
+  const char* b = panel_at(*task.pass, k, panel, task.packed);
+  const int64_t steps = parts_of(k.size, loops_.depth);
+  const auto tile = [&](float* c, int64_t row_c) {
+    loops_.tile(a, b, steps, static_cast<int>(rows), static_cast<int>(p.columns), c, row_c, add);
+  };
+  if (to_c) {
+    float* c = static_cast<float*>(task.data->c[p.part]) + row * part.row + p.column;
+    if (rows % loops_.row_group == 0 && p.columns % loops_.column_group == 0) {
+      tile(c, part.row);
+      return {};
+    }
+    if (add) {  // a tile writes more than there is: go by way of a small one
+      for (int64_t i = 0; i < rows; ++i) {
+        std::copy_n(c + i * part.row, p.columns, small + i * loops_.columns);
+      }
+    }
+    tile(small, loops_.columns);
+    loops_.put(small, loops_.columns, rows, p.columns, {c, false, part.row, 1.0f, false});
+    return {};
+  }
+  float* sums = small;
+  int64_t row_sums = loops_.columns;
+  if (blocks_.size() > 1) {
+    row_sums = task.row_sums;
+    sums = task.sums + (row - task.row) * row_sums +
+           static_cast<int64_t>(panel - task.first_panel) * loops_.columns;
+  }
+  tile(sums, row_sums);
+  return {sums, row_sums, p.part, row, last ? rows : 0, p.column, p.columns};
+}
+
+void Product::hand_over(const Task& task, const ProductTile& tile) const {
+  if (tile.rows == 0) return;
+  const ProductShape::Part& part = shape_.parts[static_cast<size_t>(tile.part)];
+  if (!shape_.finish) {
+    const int64_t at = (tile.row * part.row + tile.column) * (part.narrow ? 2 : 4);
+    loops_.put(tile.sums, tile.row_sums, tile.rows, tile.columns,
+               {static_cast<char*>(task.data->c[tile.part]) + at, part.narrow, part.row,
+                shape_.alpha, shape_.accumulate});
+    return;
+  }
+  if (shape_.alpha != 1.0f) {
+    auto* sums = const_cast<float*>(tile.sums);
+    loops_.put(sums, tile.row_sums, tile.rows, tile.columns,
+               {sums, false, tile.row_sums, shape_.alpha, false});
+  }
+  task.data->finish->take(tile);
+}
+
+int64_t Product::tasks(const Pass& pass) const {
+  return parts_of(shape_.rows, block_rows_) * parts_of(pass.panels(), block_panels_);
+}
+
+void Product::run_pass(Pool* pool, const Pass& pass, const ProductData& data,
+                       char* workspace) const {
+  const int64_t count = tasks(pass), groups = parts_of(pass.panels(), block_panels_);
+  const auto pack = [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      pack_panel(pass, pass.first_panel + static_cast<size_t>(k), data, workspace);
+    }
+  };
+  std::atomic<int64_t> next{0};
+  const auto work = [&](int64_t worker) {
+    const OpenTiles open(loops_);
+    char* const scratch = workspace + packed_bytes_ + sums_bytes_ + worker * scratch_bytes_;
+    for (int64_t k = next.fetch_add(1); k < count; k = next.fetch_add(1)) {
+      const int64_t row = k / groups * block_rows_;
+      const auto first = static_cast<size_t>(k % groups * block_panels_);
+      const size_t begin = pass.first_panel + first;
+      const size_t end = std::min(begin + static_cast<size_t>(block_panels_), pass.last_panel);
+      run_task(make_task(pass, {row, std::min(block_rows_, shape_.rows - row), begin, end}, data,
+                         workspace, scratch));
+    }
+  };
+  if (pool == nullptr || count <= 1) {
+    pack(0, pass.panels());
+    return work(0);
+  }
+  constexpr int64_t kWorthPacking = 1 << 15;  // bytes
+  const int64_t panel_bytes = loops_.packed_b_bytes(pass.depth);
+  pool->parallel(pass.panels(), kWorthPacking / std::max<int64_t>(1, panel_bytes) + 1, pack);
+  pool->run_pieces(std::min<int64_t>(threads_, count), work);
+}
+
+Product::Task Product::make_task(const Pass& pass, const Range& range, const ProductData& data,
+                                 char* workspace, char* scratch) const {
+  Task task{&pass,     range.row, range.rows, 0,      range.first_panel, range.last_panel, &data,
+            workspace, nullptr,   0,          scratch};
+  const int64_t tiles = parts_of(range.rows, loops_.rows);
+  task.height = up(parts_of(range.rows, tiles), loops_.row_group);
+  if (sums_bytes_ > 0) {
+    task.row_sums = static_cast<int64_t>(passes_[0].panels()) * loops_.columns;
+    task.sums = reinterpret_cast<float*>(workspace + packed_bytes_) + range.row * task.row_sums +
+                static_cast<int64_t>(range.first_panel - pass.first_panel) * loops_.columns;
+  } else if (blocks_.size() > 1) {
+    task.row_sums = static_cast<int64_t>(range.last_panel - range.first_panel) * loops_.columns;
+    task.sums = reinterpret_cast<float*>(scratch + rows_bytes_);
+  }
+  return task;
+}
+
+void Product::run(Pool& pool, const ProductData& data, void* workspace) const {
+  if (shape_.rows == 0) return;
+  for (const Pass& pass : passes_) run_pass(&pool, pass, data, static_cast<char*>(workspace));
+}
+
+void Product::run_alone(const ProductData& data, void* workspace) const {
+  if (shape_.rows == 0) return;
+  for (const Pass& pass : passes_) run_pass(nullptr, pass, data, static_cast<char*>(workspace));
+}
+
+void Product::pack(int64_t piece, const ProductData& data, void* packed) const {
+  pack_panel(passes_[0], static_cast<size_t>(piece), data, static_cast<char*>(packed));
+}
+
+void Product::run_rows(int64_t row, int64_t rows, const ProductData& data, const void* packed,
+                       void* scratch) const {
+  const OpenTiles open(loops_);
+  char* const b = const_cast<char*>(static_cast<const char*>(packed));
+  const Pass& pass = passes_[0];
+  for (int64_t at = 0; at < rows; at += block_rows_) {
+    const int64_t size = std::min(block_rows_, rows - at);
+    for (size_t first = 0; first < panels_.size(); first += static_cast<size_t>(block_panels_)) {
+      const size_t end = std::min(first + static_cast<size_t>(block_panels_), panels_.size());
+      run_task(make_task(pass, {row + at, size, first, end}, data, b, static_cast<char*>(scratch)));
+    }
+  }
+}
+
+}  // namespace gradrack::cpu

@@ -106,20 +106,49 @@ class Merger {
       ++report_->folded;
       return true;
     }
-    const std::string key = node_key(node, replay.images(node.inputs));
-    const auto [at, is_new] = nodes_.emplace(key, std::vector<ValueId>());
-    if (!is_new) {
-      for (size_t k = 0; k < node.outputs.size(); ++k) replay.map(node.outputs[k], at->second[k]);
-      share(replay.to(), at->second[0]);
-      ++report_->merged;
-      return true;
-    }
-    GR_TRY(replay.copy(node));
-    at->second = replay.images(node.outputs);
+    Node image = node;
+    image.inputs = replay.images(node.inputs);
+    if (node.op->full_name() == "Cast") GR_TRY(cast_before_views(replay.to(), &image));
+    GR_ASSIGN(const std::vector<ValueId> results, merged(replay.to(), image));
+    for (size_t k = 0; k < node.outputs.size(); ++k) replay.map(node.outputs[k], results[k]);
     return true;
   }
 
  private:
+  // The results of `node` (inputs in the new graph): those of its equal, or of a new one.
+  Result<std::vector<ValueId>> merged(Graph& graph, const Node& node) {
+    const auto [at, is_new] = nodes_.emplace(node_key(node, node.inputs), std::vector<ValueId>());
+    if (!is_new) {
+      share(graph, at->second[0]);
+      ++report_->merged;
+      return at->second;
+    }
+    GR_ASSIGN(at->second, graph.add_node(*node.op, node.inputs, node.attrs, node.outputs.size()));
+    return at->second;
+  }
+
+  // Turns Cast(View(x)) into View(Cast(x)), so that the Casts of a value and of its views are one.
+  // `node` becomes the outermost view.
+  Status cast_before_views(Graph& graph, Node* node) {
+    std::vector<Node> views;  // outermost first
+    ValueId root = node->inputs[0];
+    for (int32_t maker = graph.value(root).node; maker >= 0; maker = graph.value(root).node) {
+      const Node& view = graph.nodes()[static_cast<size_t>(maker)];
+      if (!view.op->view) break;
+      views.push_back(view);
+      root = view.inputs[0];
+    }
+    Node next = *node;
+    next.inputs[0] = root;
+    for (; !views.empty(); views.pop_back()) {
+      GR_ASSIGN(const std::vector<ValueId> results, merged(graph, next));
+      next = std::move(views.back());
+      next.inputs[0] = results[0];
+    }
+    *node = std::move(next);
+    return {};
+  }
+
   // What several stages compute belongs to none of them: a stage's own nodes must not depend on
   // which other stages there are.
   static void share(Graph& graph, ValueId result) {

@@ -42,6 +42,26 @@ TEST(Simplify, KeepsNodesThatDifferInAnAttribute) {
   EXPECT_EQ(report.merged, 0u);
 }
 
+TEST(Simplify, CastsOfAValueAndOfItsViewsAreOne) {
+  Graph graph;
+  const ValueId x = input(graph, "x", {Dim(2), Dim(6)});
+  Emitter e(graph);
+  const ValueId a = e.reshape(e.cast(x, GR_BFLOAT16), {3, 4});
+  const ValueId b = e.cast(e.reshape(x, {3, 4}), GR_BFLOAT16);
+  const ValueId c = e.cast(e.reshape(e.reshape(x, {3, 4}), std::vector<int64_t>{12}), GR_BFLOAT16);
+  ASSERT_TRUE(graph.add_output("y", e.add(a, b)).ok());
+  ASSERT_TRUE(graph.add_output("z", c).ok());
+  SimplifyReport report;
+  const auto simple = simplify(graph, &report);
+  ASSERT_TRUE(simple.ok()) << simple.status().message();
+  size_t casts = 0;
+  for (const Node& node : simple->nodes()) casts += node.op->full_name() == "Cast" ? 1 : 0;
+  EXPECT_EQ(casts, 1u);
+  EXPECT_EQ(to_text(simple->value(simple->find_output("z")).type), "bfloat16[12]");
+  const Node& sum = simple->nodes()[size_t(simple->value(simple->find_output("y")).node)];
+  EXPECT_EQ(sum.inputs[0], sum.inputs[1]);
+}
+
 TEST(Simplify, DropsWhatNobodyReads) {
   Graph graph;
   const ValueId x = input(graph, "x", {Dim(3)});

@@ -37,6 +37,10 @@ void add_conv_kernels(host::KernelTable& table, const Context& context);  // con
 void add_pool_kernels(host::KernelTable& table, const Context& context);  // pooling.cpp
 void add_batch_norm_kernels(host::KernelTable& table, const Context& context);  // batch_norm.cpp
 
+// Groups of nodes, most wanted first.
+void add_swiglu_groups(host::KernelTable& table, const Context& context);   // swiglu_groups.cpp
+void add_product_groups(host::KernelTable& table, const Context& context);  // product_groups.cpp
+
 /// All of the above.
 void add_all_kernels(host::KernelTable& table, const Context& context);
 

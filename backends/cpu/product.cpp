@@ -56,6 +56,11 @@ void Product::cut_columns() {
       panels_.push_back({static_cast<int>(j), at, std::min<int64_t>(loops_.columns, left)});
     }
   }
+  if (!shape_.paired) return;
+  panel_unit_ = 2;  // the parts' panels in turn; pairs are never cut
+  std::sort(panels_.begin(), panels_.end(), [](const Panel& one, const Panel& other) {
+    return std::pair(one.column, one.part) < std::pair(other.column, other.part);
+  });
 }
 
 void Product::cut_depth() {
@@ -91,8 +96,8 @@ void Product::cut_passes(int64_t limit) {
   for (const auto& [from, to] : chunks) {
     deepest = std::max(deepest, blocks_[to - 1].before + loops_.padded(blocks_[to - 1].size));
   }
-  const auto fit =
-      static_cast<size_t>(std::max<int64_t>(1, limit / std::max<int64_t>(1, bytes(deepest))));
+  const int64_t most = limit / std::max<int64_t>(1, bytes(deepest)) / panel_unit_;
+  const auto fit = static_cast<size_t>(std::max<int64_t>(1, most) * panel_unit_);
   for (size_t at = 0; at < panels_.size(); at += fit) {
     const size_t end = fit < panels_.size() - at ? at + fit : panels_.size();
     for (const auto& [from, to] : chunks) {
@@ -136,7 +141,7 @@ void Product::cut_rows() {
       std::min(most, up(std::max<int64_t>(1, parts_of(shape_.rows, wanted)), loops_.rows));
   const int64_t row_blocks = std::max<int64_t>(1, parts_of(shape_.rows, block_rows_));
   block_panels_ = std::max<int64_t>(2, parts_of(most_panels * row_blocks, wanted));
-  if (row_blocks >= wanted) block_panels_ = most_panels;
+  block_panels_ = row_blocks >= wanted ? most_panels : up(block_panels_, panel_unit_);
 
   const int64_t tiles = block_rows_ / loops_.rows;
   rows_bytes_ = up(tiles * loops_.packed_a_bytes(depth), kAlign);

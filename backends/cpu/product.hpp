@@ -42,6 +42,9 @@ struct ProductShape {
   float alpha = 1.0f;
   bool accumulate = false;  // C += ...; float32 C alone
   bool finish = false;      // a ProductFinish takes the sums instead of C
+  // Two parts of equal width: `finish` gets each tile of the second after the one of the first at
+  // its place, from the same thread.
+  bool paired = false;
 };
 
 /// Finished sums, times alpha: rows and columns from (row, column) of part `part` on.
@@ -155,6 +158,7 @@ class Product {
   std::vector<Block> blocks_;
   std::vector<Panel> panels_;
   std::vector<Pass> passes_;
+  int64_t panel_unit_ = 1;                     // panels that stay together
   int64_t block_rows_ = 0, block_panels_ = 0;  // of a task
   int64_t packed_bytes_ = 0, sums_bytes_ = 0, rows_bytes_ = 0, scratch_bytes_ = 0;
 };

@@ -147,6 +147,8 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
   explain->add_flag("--order", arguments.explain.order, "print each task too");
   explain->add_flag("--plans", arguments.explain.plans,
                     "print what decides each plan, and what the cache did");
+  explain->add_flag("--graph", arguments.explain.graph,
+                    "print each plan's graph as it runs: nodes after precision and lowering");
   CLI::App* eval =
       add_run_command(app, arguments, "eval", "loss of saved weights on the validation split",
                       [&arguments](Session& session) { return run_eval(session, arguments.eval); });

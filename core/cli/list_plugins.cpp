@@ -7,6 +7,7 @@
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/list_commands.hpp"
+#include "core/plan/backend_patterns.hpp"
 #include "core/plugin/choose.hpp"
 
 namespace gradrack {
@@ -60,6 +61,32 @@ void print_options(const Factory& factory) {
   }
 }
 
+/// What a backend runs as one kernel; it has to be made for that, with its default options.
+void print_patterns(const Factory& factory) {
+  if (factory.kind != "backend" || !probe_plugin(factory).ok()) return;
+  PluginChoice choice;
+  choice.name = factory.name;
+  choice.path = "backend";
+  auto options = plugin_options(factory, choice);
+  if (!options.ok()) return;  // one is required, so there is no backend to ask
+  const auto made = Instance<gr_backend_t>::create(factory, std::move(*options));
+  if (!made.ok()) {
+    fmt::print("  patterns: unknown: {}\n", shown(made.status().message()));
+    return;
+  }
+  const auto patterns = patterns_of(&made->table());
+  if (!patterns.ok()) {
+    fmt::print("  patterns: wrong: {}\n", shown(patterns.status().message()));
+    return;
+  }
+  if (!patterns->empty()) fmt::print("  patterns that run as one kernel, first ones first:\n");
+  for (const BackendPattern& pattern : *patterns) {
+    fmt::print("    {}{}: {}\n        {}\n", shown(pattern.name),
+               pattern.across() ? " (across kinds and stages)" : "", shown(pattern.help),
+               shown(pattern.expression));
+  }
+}
+
 Status inspect_library(PluginRegistry& registry, const std::string& path) {
   GR_ASSIGN(const std::unique_ptr<Candidate> named, named_library(path, registry.policy()));
   const Status status = named->load(registry.policy(), registry.events());
@@ -67,7 +94,10 @@ Status inspect_library(PluginRegistry& registry, const std::string& path) {
   const Library& library = *named->library();
   fmt::print("{} {} ({}), plugin ABI {}.{}\n", shown(library.id), shown(library.version),
              library.path, GR_ABI_MAJOR, library.abi_minor);
-  for (const Factory& factory : library.factories) print_options(factory);
+  for (const Factory& factory : library.factories) {
+    print_options(factory);
+    print_patterns(factory);
+  }
   return {};
 }
 
@@ -98,6 +128,7 @@ Status inspect_plugin(PluginRegistry& registry, const std::string& name) {
   if (slash != std::string::npos) {
     GR_ASSIGN(const Factory* factory, registry.find(name.substr(0, slash), name.substr(slash + 1)));
     print_options(*factory);
+    print_patterns(*factory);
     return {};
   }
   std::vector<std::string> names;
@@ -108,6 +139,7 @@ Status inspect_plugin(PluginRegistry& registry, const std::string& name) {
       if (offer.name != name) continue;
       GR_ASSIGN(const Factory* factory, registry.find(offer.kind, offer.name));
       print_options(*factory);
+      print_patterns(*factory);
       found = true;
     }
   }

@@ -147,9 +147,14 @@ Status OptionReader::read(const gr_option_t& option, const YamlNode& node, bool 
     GR_TRY(read_scalar(option, node, &value));
   } else {
     std::vector<const YamlNode*> items;
+    YamlNode word;
     for (const YamlNode& item : node.items) items.push_back(&item);
     // One text may stand for a list of one: `match: "*.bias"`.
-    if (option.type == GR_OPTION_STRING_LIST && node.kind == YamlNode::Kind::kScalar) {
+    if (is_switch_or_list(option) && read_bool(node)) {
+      word = node;
+      word.plain = false;  // the word itself
+      items.push_back(&word);
+    } else if (option.type == GR_OPTION_STRING_LIST && node.kind == YamlNode::Kind::kScalar) {
       items.push_back(&node);
     } else if (node.kind != YamlNode::Kind::kList) {
       return mismatch(option, node);

@@ -241,10 +241,16 @@ std::string option_wish(const gr_option_t& option) {
     case GR_OPTION_FLOAT_LIST:
       return "a list of " + length + "numbers" + bounds_text(option);
     case GR_OPTION_STRING_LIST:
-      return choices.empty() ? "a list of " + length + "texts" : "a list of " + choices;
+      return (is_switch_or_list(option) ? "true, false or " : "") +
+             (choices.empty() ? "a list of " + length + "texts" : "a list of " + choices);
     default:
       return "a value of an unknown type";
   }
+}
+
+bool is_switch_or_list(const gr_option_t& option) {
+  const std::string_view standard = option.default_text != nullptr ? option.default_text : "";
+  return option.type == GR_OPTION_STRING_LIST && (standard == "true" || standard == "false");
 }
 
 const char* option_type_name(int32_t type) {

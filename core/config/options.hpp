@@ -71,6 +71,8 @@ Result<OptionTable> read_option_table(const gr_option_t* first, uint32_t count, 
 
 /// "a number > 0", "one of gelu, swiglu", "a list of 2 numbers from 0 to 1".
 std::string option_wish(const gr_option_t& option);
+/// A list of texts whose default is true or false: one of these may stand for it, without quotes.
+bool is_switch_or_list(const gr_option_t& option);
 
 /// "float", "int list": a type's short name for tables.
 const char* option_type_name(int32_t type);

@@ -160,7 +160,7 @@ Status check_chain_keys(const PluginSection& section, std::initializer_list<cons
 }
 
 Status read_chain_keys(RunConfig* config) {
-  GR_TRY(check_chain_keys(config->backend, {"fallback", "record"}));
+  GR_TRY(check_chain_keys(config->backend, {"fallback", "record", "fuse"}));
   GR_TRY(check_chain_keys(config->scheduler, {"auto_off", "profile", "cache"}));
   const OptionValues& scheduler = *config->scheduler.chain.front().host;
   config->auto_off = scheduler.flag("auto_off");
@@ -168,10 +168,14 @@ Status read_chain_keys(RunConfig* config) {
   if (scheduler.text("cache") != "auto") config->schedule_cache = scheduler.text("cache");
   const OptionValues& backend = *config->backend.chain.front().host;
   config->record = backend.flag("record");
-  const std::string word = backend.text("fallback");
-  config->fallback = word == "strict" ? Fallback::kStrict
-                     : word == "warn" ? Fallback::kWarn
-                                      : Fallback::kAllow;
+  config->fuse_left_out = backend.texts("fuse");
+  const bool word = config->fuse_left_out.size() == 1;
+  config->fuse = !word || config->fuse_left_out[0] != "false";
+  if (word && (!config->fuse || config->fuse_left_out[0] == "true")) config->fuse_left_out.clear();
+  const std::string fallback = backend.text("fallback");
+  config->fallback = fallback == "strict" ? Fallback::kStrict
+                     : fallback == "warn" ? Fallback::kWarn
+                                          : Fallback::kAllow;
   return {};
 }
 

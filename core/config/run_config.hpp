@@ -90,6 +90,8 @@ struct RunConfig {
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
   Fallback fallback = Fallback::kWarn;        ///< backend.fallback
   bool record = true;                         ///< backend.record
+  bool fuse = true;                           ///< backend.fuse
+  std::vector<std::string> fuse_left_out;     ///< patterns that it names
   bool auto_off = true;                       ///< scheduler.auto_off
   bool profile = true;                        ///< scheduler.profile
   std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are

@@ -97,7 +97,10 @@ std::vector<SectionSchema> make_schemas() {
               "or strict (refuse)",
               "allow|warn|strict"),
         row("record", GR_OPTION_BOOL, "true", -kInf, kInf,
-            "record a step's launches and replay them, on backends that can")}});
+            "record a step's launches and replay them, on backends that can"),
+        row("fuse", GR_OPTION_STRING_LIST, "true", -kInf, kInf,
+            "run nodes that match a backend's patterns as one kernel: true, false, or the names of "
+            "patterns to leave out")}});
   all.push_back({"checkpoint",
                  "weights on disk",
                  false,

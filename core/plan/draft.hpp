@@ -36,7 +36,8 @@ struct DraftTask {
   gr_kernel_info_t info = {};
   CopyEnd from;  // of a copy
   CopyEnd to;
-  int32_t kernel = -1;  // index into plan->kernels
+  int32_t kernel = -1;                   // index into plan->kernels
+  const TaskOutline* outline = nullptr;  // of a kernel
   UndoRole undo = UndoRole::kNone;
 };
 

@@ -92,7 +92,7 @@ class Finisher {
   }
 
   void fill_kernel(const DraftTask& draft, PlanTask* task, Task* row) {
-    const Node& node = draft_.graph().nodes()[draft.nodes[0]];
+    const Node& node = draft_.graph().nodes()[draft.outline->leading];
     task->device = draft_.device_of(draft);
     task->kernel = draft.kernel;
     const int32_t memory = draft_.memory_of(draft);
@@ -105,7 +105,7 @@ class Finisher {
     }
     row->kind = node.kind;
     row->stage = node.stage;
-    row->name = group_name(draft.nodes);
+    row->name = group_name(*draft.outline);
   }
 
   /// Bytes without a shape. They move on a stream of the side that is not the host's.
@@ -181,12 +181,16 @@ class Finisher {
     for (const auto& [pair, sum] : pairs) plan_.traffic.push_back(sum);
   }
 
-  std::string group_name(const NodeGroup& nodes) const {
-    const Node& node = draft_.graph().nodes()[nodes[0]];
+  std::string group_name(const TaskOutline& task) const {
+    const Node& node = draft_.graph().nodes()[task.leading];
     const std::string where = draft_.graph().stage_name(node.stage);
-    return fmt::format("{}{}{} (node {})", node.op->full_name(),
-                       nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : "",
-                       where.empty() ? "" : " in " + where, nodes[0]);
+    std::string what = node.op->full_name();
+    if (task.pattern() > 0) {
+      what = fmt::format("{} of {} nodes", task.match.name, task.match.nodes.size());
+    } else if (task.nodes.size() > 1) {
+      what += fmt::format(" and {} more", task.nodes.size() - 1);
+    }
+    return fmt::format("{}{} (node {})", what, where.empty() ? "" : " in " + where, task.leading);
   }
 
   std::string storage_name(int32_t storage) const {
@@ -194,12 +198,19 @@ class Finisher {
     return s.name.empty() ? "a snapshot" : "'" + s.name + "'";
   }
 
-  /// A group's nodes one by one; a copy reads and writes its bytes.
+  /// A group does what its nodes do, and moves what crosses its border; a copy, its bytes.
   void add_work(const DraftTask& draft, const PlanTask& task, Task* row) const {
     for (const size_t node : draft.nodes) {
+      if (draft_.graph().nodes()[node].op->view) continue;
       const Work work = work_of(draft_.graph().nodes()[node], *draft_.bound);
       row->flops += work.flops;
       row->bytes_moved += work.bytes;
+    }
+    if (draft.nodes.size() > 1) {
+      row->bytes_moved = 0;
+      for (const auto* ids : {&draft.inputs, &draft.outputs}) {
+        for (const ValueId id : *ids) row->bytes_moved += draft_.bound->at(id).bytes;
+      }
     }
     if (!draft.nodes.empty()) return;
     for (const int32_t id : {task.inputs[0], task.outputs[0]}) {
@@ -209,8 +220,11 @@ class Finisher {
 
   int64_t cost_of(const DraftTask& draft, const Task& row) const {
     if (draft.info.cost_ns > 0) return draft.info.cost_ns;
+    const bool matched = !draft.nodes.empty() && draft.outline->pattern() > 0;
+    if (matched && draft.outline->match.cost_ns > 0) return draft.outline->match.cost_ns;
     int64_t claimed = 0;
-    for (const size_t node : draft.nodes) claimed += draft_.lowered->claims[node].cost_ns;
+    for (const size_t node : matched ? NodeGroup() : draft.nodes)
+      claimed += draft_.lowered->claims[node].cost_ns;
     if (claimed > 0) return claimed;
     return std::max({int64_t{1}, row.bytes_moved / kBytesPerNs, row.flops / kFlopsPerNs});
   }

@@ -75,6 +75,7 @@ void draft_tasks(Draft* draft) {
     task.outputs = outline.outputs;
     task.info = draft->infos[t];
     task.kernel = static_cast<int32_t>(t);
+    task.outline = &outline;
     draft->tasks.push_back(std::move(task));
   }
 }

@@ -26,6 +26,7 @@ constexpr NamedPart kParts[] = {
     {"optimizer", &PlanKeyParts::optimizer},
     {"backend chain", &PlanKeyParts::backend_chain},
     {"fallback", &PlanKeyParts::fallback},
+    {"fuse", &PlanKeyParts::fuse},
     {"scheduler", &PlanKeyParts::scheduler},
     {"memory limit", &PlanKeyParts::memory_limit},
     {"undo", &PlanKeyParts::undo},

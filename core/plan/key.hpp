@@ -28,6 +28,7 @@ struct PlanKeyParts {
   std::string optimizer = {};      // groups with their options and members
   std::string backend_chain = {};  // each device: device_text() and its plugin's version and digest
   std::string fallback = {};       // strict, warn or allow
+  std::string fuse = "true";       // FuseSwitch::text()
   std::string scheduler = {};      // plugin with its options
   std::string memory_limit = {};
   std::string undo = "false";  // "true" or "false": PlanRequest::undo

@@ -8,6 +8,7 @@ gr_value_type_t NodeViews::type_of(ValueId id) const {
   gr_value_type_t type = {};
   type.id = id;
   if (id == GR_NO_VALUE) return type;
+  if (roots_ != nullptr) type.id = (*roots_)[static_cast<size_t>(id)];
   const BoundValue& value = bound_.at(id);
   type.dtype = bound_.graph->value(id).type.dtype;
   type.rank = static_cast<uint32_t>(value.dims.size());

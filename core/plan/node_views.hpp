@@ -2,7 +2,8 @@
 // NodeViews: nodes of a bound graph in the form that backends read.
 //
 // Used by claim and prepare. Owns the arrays that the C structs point to; texts and dims belong to
-// the bound graph. Invariant: valid while the BoundGraph and its Graph are; ids are the graph's.
+// the bound graph. Invariant: valid while the BoundGraph and its Graph are; ids are the graph's, or
+// those of roots.
 #pragma once
 
 #include <deque>
@@ -15,7 +16,9 @@ namespace gradrack {
 
 class NodeViews {
  public:
-  explicit NodeViews(const BoundGraph& bound) : bound_(bound) {}
+  /// With `roots` (of each value; has to stay) a view is shown under the id of its root.
+  explicit NodeViews(const BoundGraph& bound, const std::vector<ValueId>* roots = nullptr)
+      : bound_(bound), roots_(roots) {}
 
   /// Appends the view of a live node.
   void add(size_t node);
@@ -34,6 +37,7 @@ class NodeViews {
   std::vector<gr_attr_t> attrs_of(const Attrs& attrs) const;
 
   const BoundGraph& bound_;
+  const std::vector<ValueId>* roots_;
   std::vector<gr_node_view_t> views_;
   std::deque<std::vector<gr_value_type_t>> types_;
   std::deque<std::vector<gr_attr_t>> attrs_;

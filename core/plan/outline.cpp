@@ -4,65 +4,14 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "core/plan/border.hpp"
 #include "core/plan/node_views.hpp"
 #include "core/plan/plan_class.hpp"
 
 namespace gradrack {
 
 namespace {
-
-/// Nodes that read each value; -1 stands for a result or a write.
-std::vector<std::vector<int32_t>> find_readers(const BoundGraph& bound) {
-  const Graph& graph = *bound.graph;
-  std::vector<std::vector<int32_t>> readers(graph.values().size());
-  const auto add = [&](ValueId id, int32_t reader) {
-    if (id != GR_NO_VALUE) readers[static_cast<size_t>(id)].push_back(reader);
-  };
-  for (size_t k = 0; k < graph.nodes().size(); ++k) {
-    if (!bound.live[k]) continue;
-    for (const ValueId id : graph.nodes()[k].inputs) add(id, static_cast<int32_t>(k));
-  }
-  for (const auto& [name, id] : graph.outputs()) add(id, -1);
-  for (const Write& write : graph.writes()) add(write.value, -1);
-  for (const Objective& o : graph.objectives()) {
-    add(o.sum, -1);
-    add(o.count, -1);
-  }
-  return readers;
-}
-
-/// The values that cross the border of a group. A node alone shows all its ports, in order; of
-/// several nodes, each value once, and only those results that something outside reads.
-void find_border(const Graph& graph, const std::vector<std::vector<int32_t>>& readers,
-                 TaskOutline* task) {
-  const NodeGroup& group = task->nodes;
-  if (group.size() == 1) {
-    for (const ValueId id : graph.nodes()[group[0]].inputs) {
-      if (id != GR_NO_VALUE) task->inputs.push_back(id);
-    }
-    task->outputs = graph.nodes()[group[0]].outputs;
-    return;
-  }
-  std::set<ValueId> made, seen;
-  for (const size_t k : group) {
-    const Node& node = graph.nodes()[k];
-    for (const ValueId id : node.inputs) {
-      if (id == GR_NO_VALUE || made.count(id) > 0) continue;
-      if (seen.insert(id).second) task->inputs.push_back(id);
-    }
-    made.insert(node.outputs.begin(), node.outputs.end());
-  }
-  for (const ValueId id : made) {
-    for (const int32_t reader : readers[static_cast<size_t>(id)]) {
-      const bool inside = std::binary_search(group.begin(), group.end(), size_t(reader));
-      if (reader >= 0 && inside) continue;
-      task->outputs.push_back(id);
-      break;
-    }
-  }
-}
 
 /// Gives a segment its values and the digest of all but their dims and contents.
 class Wiring {
@@ -79,15 +28,21 @@ class Wiring {
  private:
   void add_task(const TaskOutline& task) {
     hash_.add(static_cast<int64_t>(intptr_t(&class_.device_of(task))));
-    hash_.add(static_cast<int64_t>(task.nodes.size()));
-    for (const size_t k : task.nodes) {
+    hash_.add(static_cast<int64_t>(task.pattern())).add(static_cast<int64_t>(task.nodes.size()));
+    for (const size_t k : task.in_order()) {
       const Node& node = graph_.nodes()[k];
       hash_.add(node.op->full_name()).add(static_cast<int64_t>(node.kind)).add(node.attrs.text());
       add_values(node.inputs);
       add_values(node.outputs);
+      if (task.pattern() > 0) add_values(roots_of(node.inputs));
     }
     add_values(task.inputs);
     add_values(task.outputs);
+  }
+
+  std::vector<ValueId> roots_of(std::vector<ValueId> ids) const {
+    for (ValueId& id : ids) id = id == GR_NO_VALUE ? id : class_.root[size_t(id)];
+    return ids;
   }
 
   void add_values(const std::vector<ValueId>& ids) {
@@ -116,11 +71,12 @@ class Wiring {
 
 Result<PreparedKernel> prepare(const PlanClass& plan_class, const BoundGraph& bound,
                                const TaskOutline& task) {
-  NodeViews views(bound);
-  for (const size_t k : task.nodes) views.add(k);
+  NodeViews views(bound, task.pattern() > 0 ? &plan_class.root : nullptr);
+  for (const size_t k : task.in_order()) views.add(k);
   const std::vector<gr_value_type_t> inputs = views.types_of(task.inputs);
   const std::vector<gr_value_type_t> outputs = views.types_of(task.outputs);
-  const gr_group_t group = views.group(inputs, outputs);
+  gr_group_t group = views.group(inputs, outputs);
+  group.pattern = task.pattern();
   PreparedKernel out;
   out.info.struct_size = sizeof out.info;
   for (int32_t& input : out.info.in_place) input = -1;
@@ -131,8 +87,9 @@ Result<PreparedKernel> prepare(const PlanClass& plan_class, const BoundGraph& bo
   auto lock = device.plan_calls();
   const int32_t code = backend->prepare(backend->self, &group, &kernel, &out.info, &err);
   lock.unlock();
-  const std::string who = fmt::format("backend {}: prepare {}", device.name(),
-                                      bound.graph->nodes()[task.nodes[0]].op->full_name());
+  const std::string what = task.pattern() > 0 ? "pattern " + task.match.name
+                                              : bound.graph->nodes()[task.nodes[0]].op->full_name();
+  const std::string who = fmt::format("backend {}: prepare {}", device.name(), what);
   if (code != GR_OK) return status_from(code, err).with_context(who);
   if (kernel == nullptr || out.info.workspace_bytes < 0) {
     return internal_error(fmt::format(
@@ -146,16 +103,33 @@ Result<PreparedKernel> prepare(const PlanClass& plan_class, const BoundGraph& bo
 
 }  // namespace
 
-void outline_tasks(const BoundGraph& bound, PlanClass* out) {
-  const std::vector<std::vector<int32_t>> readers = find_readers(bound);
-  for (NodeGroup& group : form_groups(out->lowered, bound, &out->events)) {
+Status outline_tasks(const BoundGraph& bound, PlanClass* out) {
+  Grouping grouping(out->lowered, bound);
+  take_proposals(out->lowered, bound, &grouping, &out->events);
+  GR_ASSIGN(Fusion fusion,
+            fuse(out->request.devices, out->request.fuse, bound, &out->lowered, &grouping));
+  out->fusion = std::move(fusion.reports);
+  std::map<size_t, Match*> matches;  // by earliest node
+  for (Match& match : fusion.matches) {
+    matches[*std::min_element(match.nodes.begin(), match.nodes.end())] = &match;
+  }
+  const Wires wires = find_wires(bound);
+  out->root = wires.root;
+  for (NodeGroup& group : grouping.order()) {
     TaskOutline task;
     task.nodes = std::move(group);
-    find_border(*bound.graph, readers, &task);
-    out->segments[size_t(out->segment[task.nodes[0]])].tasks.push_back(out->tasks.size());
+    const auto match = matches.find(task.nodes[0]);
+    if (match != matches.end()) task.match = std::move(*match->second);
+    Border border = task.pattern() > 0 ? border_of_match(bound, wires, task.nodes)
+                                       : border_of(bound, wires, task.nodes);
+    task.inputs = std::move(border.inputs);
+    task.outputs = std::move(border.outputs);
+    task.leading = leading_node(*bound.graph, task.nodes);
+    out->segments[size_t(out->segment[task.leading])].tasks.push_back(out->tasks.size());
     out->tasks.push_back(std::move(task));
   }
   for (SegmentOutline& segment : out->segments) Wiring(*out, bound, &segment).run();
+  return {};
 }
 
 Result<std::shared_ptr<const Segment>> kernels_of(const PlanClass& plan_class, size_t index,

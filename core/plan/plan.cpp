@@ -83,6 +83,7 @@ Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> 
   add_devices(plan_class->request.devices, plan.get());
   plan->summary = plan_class->lowered.summary;
   plan->events = plan_class->events;
+  plan->fusion = plan_class->fusion;
   Draft draft;
   draft.plan_class = plan_class.get();
   draft.lowered = &plan_class->lowered;
@@ -106,7 +107,7 @@ Result<std::shared_ptr<const Plan>> bind_class(std::shared_ptr<const PlanClass> 
 Result<std::shared_ptr<const Plan>> make_plan(const PlanRequest& request) {
   GR_ASSIGN(const std::shared_ptr<PlanClass> made, lower_by_parts(request));
   GR_ASSIGN(const BoundGraph bound, bind_graph(made->lowered.graph, request.bindings));
-  outline_tasks(bound, made.get());
+  GR_TRY(outline_tasks(bound, made.get()));
   OrderWish wish;
   wish.first = true;
   return bind_class(made, request.bindings, bound, wish);
@@ -196,6 +197,7 @@ std::string describe(const Plan& plan, bool order) {
   const std::string traffic = traffic_text(plan);
   if (!traffic.empty()) out += "between devices, a step: " + traffic + "\n";
   out += plan.segment_report.text() + "\n";
+  out += describe(plan.fusion);
   out += "memory: " + plan.memory.text() + "\n";
   if (!plan.undo.copies.empty()) {
     out += fmt::format("undo: {} copies, {} of the arena, until the step is over\n",

@@ -2,11 +2,11 @@
 // Plan: one step of a graph, ready to be replayed: kernels, order, streams, waits and every byte.
 //
 // Made once per (graph, bindings, backend chain, scheduler) by make_plan(), then read by executors.
-// The steps: lower by parts (claims) -> outline (groups) -> kernels by segment -> draft (tasks,
-// storage, transfers between memories, writes) -> schedule -> arena. rebind() takes them from the
-// third on, for other dims; reschedule() for other costs. Invariant: immutable; it holds offsets,
-// not addresses, except for its constants and the kernels of its segments, which it shares with
-// other plans.
+// The steps: lower by parts (claims) -> outline (groups, fusion) -> kernels by segment -> draft
+// (tasks, storage, transfers between memories, writes) -> schedule -> arena. rebind() takes them
+// from the third on, for other dims; reschedule() for other costs. Invariant: immutable; it holds
+// offsets, not addresses, except for its constants and the kernels of its segments, which it shares
+// with other plans.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "core/plan/fuse.hpp"
 #include "core/plan/lower.hpp"
 #include "core/schedule/happens_before.hpp"
 #include "core/schedule/schedule.hpp"
@@ -136,6 +137,7 @@ struct PlanRequest {
   std::vector<std::string> device_streams_options = {};  // the same of `devices`, or none
   std::shared_ptr<SegmentCache> segments = nullptr;  // shared among plans; null: of this one alone
   bool undo = false;  // a run that fails leaves parameters, buffers and state as they were
+  FuseSwitch fuse = {};
 };
 
 struct Plan {
@@ -144,6 +146,7 @@ struct Plan {
   int32_t host = 0;                  // the one whose memory the host reads and writes
   std::vector<DeviceSummary> summary;
   std::vector<std::string> events;  // each fallback with its reason
+  std::vector<PatternReport> fusion;
 
   std::vector<PlanStorage> storages;
   std::vector<PlanTensor> tensors;

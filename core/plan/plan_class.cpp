@@ -126,7 +126,7 @@ class Assembly {
 Result<std::shared_ptr<PlanClass>> lower_by_parts(const PlanRequest& request) {
   if (request.devices.empty()) return invalid_argument("a plan needs at least one backend");
   auto out = std::make_shared<PlanClass>(PlanClass{
-      request, {Graph(request.graph->ops()), {}, {}, {}, {}, {}, {}}, {}, {}, {}, {}, {}});
+      request, {Graph(request.graph->ops()), {}, {}, {}, {}, {}, {}}, {}, {}, {}, {}, {}, {}, {}});
   out->request.graph = nullptr;
   if (out->request.segments == nullptr) out->request.segments = std::make_shared<SegmentCache>();
   const Graph& graph = *request.graph;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/fuse.hpp"
 #include "core/plan/groups.hpp"
 #include "core/plan/partition.hpp"
 #include "core/plan/plan.hpp"
@@ -19,9 +20,16 @@ namespace gradrack {
 
 /// The nodes of one kernel and the values at their border.
 struct TaskOutline {
-  NodeGroup nodes;  // of the lowered graph
+  NodeGroup nodes;  // of the lowered graph; of a match, with the views between them
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  Match match = {};    // of a pattern; without nodes: none
+  size_t leading = 0;  // the node whose kind and stage it has
+
+  /// The nodes as the backend sees them.
+  const std::vector<size_t>& in_order() const { return match.nodes.empty() ? nodes : match.nodes; }
+  /// As gr_group.pattern counts.
+  uint32_t pattern() const { return match.nodes.empty() ? 0 : match.pattern + 1; }
 };
 
 /// One stage and direction of the lowered graph.
@@ -41,6 +49,8 @@ struct PlanClass {
   std::vector<int32_t> segment;                       // of each node: index below; -1: dead
   std::vector<SegmentOutline> segments;
   std::vector<TaskOutline> tasks;
+  std::vector<PatternReport> fusion;
+  std::vector<ValueId> root;        // of each value: see Wires
   std::vector<std::string> events;  // fallbacks, groups that were split
 
   const Device& device_of(const TaskOutline& task) const {
@@ -50,8 +60,9 @@ struct PlanClass {
 
 /// Lowers the graph part by part. Errors: see make_plan. [plan]
 Result<std::shared_ptr<PlanClass>> lower_by_parts(const PlanRequest& request);
-/// Fills tasks and segments; `bound` is the class's lowered graph, under any bindings.
-void outline_tasks(const BoundGraph& bound, PlanClass* out);
+/// Forms groups and fills tasks and segments; `bound` is the class's lowered graph under the
+/// request's bindings. Errors: see fuse. [plan]
+Status outline_tasks(const BoundGraph& bound, PlanClass* out);
 
 /// The kernels of segment `index` for the dims of `bound`: shared, or prepared now, which `made`
 /// is told. Errors: those of the backends, GR_UNSUPPORTED among them. [plan]

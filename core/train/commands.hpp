@@ -25,6 +25,7 @@ Status run_train(Session& session, const TrainRequest& request);
 struct ExplainRequest {
   bool order = false;  ///< print each task too
   bool plans = false;  ///< print each plan's key, and what the cache did
+  bool graph = false;  ///< print each plan's lowered graph
 };
 Status run_explain(Session& session, const ExplainRequest& request);
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/base/text.hpp"
+#include "core/plan/plan_class.hpp"
 #include "core/plan/plan_timeline.hpp"
 #include "core/train/commands.hpp"
 #include "core/train/evaluate.hpp"
@@ -111,6 +112,7 @@ void print_key(const PlanKey& key) {
                                    {"optimizer", &parts.optimizer},
                                    {"backends", &parts.backend_chain},
                                    {"fallback", &parts.fallback},
+                                   {"fuse", &parts.fuse},
                                    {"scheduler", &parts.scheduler},
                                    {"limit", &parts.memory_limit},
                                    {"undo", &parts.undo},
@@ -134,6 +136,7 @@ Status run_explain(Session& session, const ExplainRequest& request) {
   for (const Programs::NamedPlan& each : programs->plans()) {
     line("plan", each.name);
     if (request.plans) print_key(*each.key);
+    if (request.graph) std::fputs(dump(each.plan->plan_class->lowered.graph).c_str(), stdout);
     std::fputs(describe(*each.plan, request.order).c_str(), stdout);
     std::fputs(prediction_text(*each.plan, kTimelineColumns).c_str(), stdout);
   }

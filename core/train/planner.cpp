@@ -15,6 +15,8 @@ namespace gradrack {
 
 namespace {
 
+FuseSwitch fuse_switch(const RunConfig& config) { return {config.fuse, config.fuse_left_out}; }
+
 // "adamw 1.0.0 {betas: [0.9, 0.999], eps: 1e-08}"; all options but `without`.
 template <typename Table>
 std::string instance_text(const Instance<Table>& instance, const std::string& without = "") {
@@ -107,6 +109,7 @@ PlanKeyParts Planner::common_parts() const {
   parts.scheduler = instance_text(setup_.scheduler->instance);
   if (!config.auto_off) parts.scheduler += ", whatever it gains";
   parts.fallback = fallback_text(config.fallback);
+  parts.fuse = fuse_switch(config).text();
   parts.memory_limit = std::to_string(config.memory_limit_bytes);
   parts.undo = config.run.undo ? "true" : "false";
   const Machine& machine = *setup_.machine;
@@ -247,6 +250,7 @@ Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
   }
   request.memory_limit = session_.config.memory_limit_bytes;
   request.undo = session_.config.run.undo;
+  request.fuse = fuse_switch(session_.config);
   auto made = make_plan(request);
   // That no backend of the chain runs a node is about the plugins that were chosen.
   const bool chain = !made.ok() && made.status().code() == GR_UNSUPPORTED;
@@ -273,6 +277,8 @@ void Planner::tell_order(const std::string& name, const Plan& plan) const {
   for (const std::string& text : plan.events) {
     if (is_about_order(plan, text)) emit_fallback(name + ": " + text);
   }
+  const std::string fusion = summary_of(plan.fusion);
+  if (!fusion.empty()) session_.events.emit({"fusion", Level::kInfo, name + ": " + fusion});
 }
 
 Result<Planned> Planner::plan(const StepVariant& variant, bool afresh) const {

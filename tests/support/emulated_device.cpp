@@ -9,6 +9,8 @@
 #include <memory>
 #include <random>
 
+#include "backends/common/group.hpp"
+
 namespace gradrack::emulated {
 
 namespace {
@@ -243,6 +245,7 @@ int32_t make_backend(host::KernelTable table, host::HostBackendConfig config, in
                      gr_backend_t* out, gr_error_t* err) noexcept {
   try {
     if (memory != GR_MEMORY_HOST) {
+      const auto groups = table.groups();
       table =
           derive(std::move(table), {},
                  [memory](const host::NodeSpec& node,
@@ -252,6 +255,16 @@ int32_t make_backend(host::KernelTable table, host::HostBackendConfig config, in
                    kernel->outputs = node.outputs.size();
                    return kernel;
                  });
+      for (const auto& group : groups) {
+        host::GroupEntry entry = *group;
+        entry.make = [group, memory](const host::GroupSpec& spec) {
+          auto kernel = std::make_unique<DeviceKernel>(group->make(spec), memory);
+          kernel->inputs = spec.inputs.size();
+          kernel->outputs = spec.outputs.size();
+          return kernel;
+        };
+        table.add_group(std::move(entry));
+      }
     }
     const int32_t code = host::make_host_backend(std::move(table), std::move(config), out, err);
     if (code != GR_OK) return code;

@@ -129,6 +129,7 @@ Backend::Backend(BackendOptions options) {
   offer("Sum", run_sum);
   offer("Product", run_product);
   offer("Fail", nullptr);
+  for (host::GroupEntry& group : options.groups) table.add_group(std::move(group));
   host::HostBackendConfig config;
   config.description = "toy";
   config.threaded = options.threaded;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/common/group.hpp"
 #include "core/device/device.hpp"
 #include "core/graph/graph.hpp"
 
@@ -30,8 +31,9 @@ struct BackendOptions {
   std::set<std::string> refused = {};  // operators that it does not claim
   bool threaded = false;
   uint32_t max_streams = 8;
-  int32_t memory = GR_MEMORY_HOST;  // else emulated: see emulated_device.hpp
-  bool concurrent = true;           // else without GR_BACKEND_CONCURRENT
+  int32_t memory = GR_MEMORY_HOST;            // else emulated: see emulated_device.hpp
+  std::vector<host::GroupEntry> groups = {};  // patterns: see toy_group.hpp
+  bool concurrent = true;                     // else without GR_BACKEND_CONCURRENT
   /// What the Device gets in place of the table; null: the table itself.
   std::function<const gr_backend_t*(const gr_backend_t*)> wrap = nullptr;
 };

@@ -26,6 +26,10 @@
 // matches a connected, convex set of at least two such nodes, as large as possible, whose results
 // all have the same dims. Attributes and dtypes are claim_group's to judge.
 //
+// Patterns look through views (Reshape, Flatten, ...) and name none: a view has the id of the value
+// that it shows, in the group that claim_group and prepare get, with dims of its own. A node's dims
+// are those of its own ports.
+//
 // Patterns that come first are matched first; a node is in one group. The nodes of a match have one
 // kind and one stage, unless GR_PATTERN_ACROSS says otherwise, and no path leaves a match and comes
 // back. A value made inside and read outside is a result of the group, beside its last ones.

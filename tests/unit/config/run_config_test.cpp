@@ -52,6 +52,30 @@ TEST(RunConfig, SetWinsOverTheFile) {
   EXPECT_EQ(config_of(kSmall, {"run.max_steps=7", "run.max_steps=8"}).run.max_steps, 8);
 }
 
+TEST(RunConfig, FusionIsASwitchOrAListOfPatterns) {
+  using Texts = std::vector<std::string>;
+  EXPECT_TRUE(config_of(kSmall).fuse);
+  EXPECT_TRUE(config_of(kSmall, {"backend.plugin=cpu", "backend.fuse=true"}).fuse);
+  const RunConfig off = config_of(kSmall, {"backend.plugin=cpu", "backend.fuse=false"});
+  EXPECT_FALSE(off.fuse);
+  EXPECT_TRUE(off.fuse_left_out.empty());
+  const RunConfig two =
+      config_of(kSmall, {"backend.plugin=cpu", "backend.fuse=[add_norm, swiglu]"});
+  EXPECT_TRUE(two.fuse);
+  EXPECT_EQ(two.fuse_left_out, (Texts{"add_norm", "swiglu"}));
+  EXPECT_EQ(config_of(kSmall, {"backend.plugin=cpu", "backend.fuse=swiglu"}).fuse_left_out,
+            Texts{"swiglu"});
+  EXPECT_TRUE(config_of(kSmall, {"backend.plugin=cpu", "backend.fuse=[]"}).fuse);
+  EXPECT_NE(error_of(kSmall, {"backend.plugin=cpu", "backend.fuse=3"})
+                .find("backend.fuse: element 0: got"),
+            std::string::npos)
+      << error_of(kSmall, {"backend.plugin=cpu", "backend.fuse=3"});
+  EXPECT_NE(error_of(kSmall, {"backend.plugin=cpu", "backend.fuse={a: b}"})
+                .find("true, false or a list of texts"),
+            std::string::npos)
+      << error_of(kSmall, {"backend.plugin=cpu", "backend.fuse={a: b}"});
+}
+
 TEST(RunConfig, SetErrorsNameTheSet) {
   EXPECT_EQ(error_of(kSmall, {"run.max_steps=x"}),
             "--set run.max_steps=x: run.max_steps: got text 'x', wanted a whole number >= 1 and <= "

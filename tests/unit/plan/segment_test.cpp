@@ -130,7 +130,7 @@ TEST_F(SegmentTest, GroupsNeverCrossASegment) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   auto bound = bind_graph((*made)->lowered.graph, {});
   ASSERT_TRUE(bound.ok());
-  outline_tasks(*bound, made->get());
+  ASSERT_TRUE(outline_tasks(*bound, made->get()).ok());
   size_t largest = 0;
   for (const TaskOutline& task : (*made)->tasks) {
     largest = std::max(largest, task.nodes.size());

@@ -1,247 +1,245 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv and its two gradients on float32: windows unrolled into a matrix (im2col), then one product.
+// Conv and its input gradient on float32: sums over taps, straight from a padded copy of the source
+// (conv_plan.hpp), with the weights of a few filters side by side.
 //
-// A sample at a time: columns [C/group * kernel, outputs]. Samples are spread over the pool; each
-// thread's piece has its own columns in the workspace. The weight gradient adds samples in blocks
-// that depend on the shapes alone, so its bits do not depend on the number of threads.
-#include <atomic>
-#include <cstring>
+// The input gradient is the same sum with gy as its source and the channels as its filters. Bands
+// of samples are spread over the pool; each piece has a copy of its own, which stays in the cache.
 #include <memory>
 
-#include "backends/common/tensor_access.hpp"
-#include "backends/cpu/gemm.hpp"
+#include "backends/cpu/conv_plan.hpp"
+#include "backends/cpu/conv_shape.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
-#include "backends/cpu/window.hpp"
 
 namespace gradrack::cpu {
 namespace {
 
-using host::Dims;
 using host::Kernel;
 using host::NodeSpec;
+using Phase = ConvPlan::Phase;
 
-/// X [batch, group * channels, in], W [group * filters, channels, kernel], Y [batch, group *
-/// filters, out].
-struct ConvShape {
-  ConvShape(const NodeSpec& node, const Dims& x, const Dims& w, const Dims& y, std::string* why)
-      : window(read_window(node, x, y, {w.begin() + 2, w.end()}, why)),
-        batch(x[0]),
-        group(node.get_int("group", 1)),
-        channels(w[1]),
-        filters(w[0] / std::max<int64_t>(1, group)),
-        depth(channels * window.kernel_count) {}
-
-  int64_t x_group() const { return channels * window.in_count; }
-  int64_t y_group() const { return filters * window.out_count; }
-  int64_t w_group() const { return filters * depth; }
-  int64_t column_count() const { return depth * window.out_count; }
-  /// A 1x1 kernel with nothing around it: the input is its own matrix of columns.
-  bool direct() const {
-    return window.kernel_count == 1 && window.in == window.out && window.pad == Window::Sizes{} &&
-           window.stride == Window::Sizes{1, 1, 1};
-  }
-  /// Rows of the input and of the output are as long and step by one (see each_run).
-  bool rows_match() const {
-    return window.stride[1] == 1 && window.stride[2] == 1 && window.in[2] == window.out[2];
-  }
-
-  Window window;
-  int64_t batch, group, channels, filters, depth;
+/// Where the sum finds its operands: of a group, in floats.
+struct Sides {
+  int64_t sources, targets;            // channels of the source and of the output
+  int64_t source_count, target_count;  // of a channel
+  int64_t source_step, target_step;    // in the weights
 };
 
-/// The outputs of a plane [rows, row] that one kernel place has inputs for.
-struct Edges {
-  int64_t top = 0, bottom = 0, left = 0, right = 0;  // [top, bottom) and [left, right)
-
-  bool empty() const { return top >= bottom || left >= right; }
-  /// From the first of them to the last, as they lie in the plane.
-  int64_t begin(const Window& w) const { return top * w.out[2] + left; }
-  int64_t end(const Window& w) const { return (bottom - 1) * w.out[2] + right; }
-};
-
-/// Zeroes what is outside of the edges.
-void clear_edges(const Window& w, const Edges& e, float* plane) {
-  const int64_t row = w.out[2], count = w.out[1] * row;
-  if (e.empty()) {
-    std::fill_n(plane, count, 0.0f);
-    return;
-  }
-  std::fill_n(plane, e.begin(w), 0.0f);
-  for (int64_t j = e.top; j + 1 < e.bottom; ++j) {
-    for (int64_t p = j * row + e.right; p < (j + 1) * row + e.left; ++p) plane[p] = 0.0f;
-  }
-  std::fill_n(plane + e.end(w), count - e.end(w), 0.0f);
-}
-
-/// Calls body(row pointer in columns, first, last, input offset of output `first`) for each line of
-/// outputs along the innermost axis at each kernel place of one channel.
-template <class Body>
-void each_line(const Window& w, const Body& body) {
-  int64_t line = 0;
-  for (int64_t a = 0; a < w.kernel[0]; ++a) {
-    for (int64_t b = 0; b < w.kernel[1]; ++b) {
-      for (int64_t c = 0; c < w.kernel[2]; ++c) {
-        const int64_t first = w.first_output(2, c), last = w.last_output(2, c);
-        for (int64_t i = 0; i < w.out[0]; ++i) {
-          for (int64_t j = 0; j < w.out[1]; ++j, ++line) {
-            const int64_t y = w.input_at(0, i, a), z = w.input_at(1, j, b);
-            const bool inside = y >= 0 && y < w.in[0] && z >= 0 && z < w.in[1];
-            const int64_t from = (y * w.in[1] + z) * w.in[2] + w.input_at(2, first, c);
-            body(line * w.out[2], inside ? first : 0, inside ? last : 0, from);
-          }
-        }
-      }
-    }
-  }
-}
-
-/// Calls body(row pointer in columns, first, last, input offset of output `first`) for each plane
-/// of outputs at each kernel place of one channel, where rows of x and of outputs are as long and
-/// step by one: outputs [first, last) of a plane then lie in one run, as their inputs do, but for
-/// the ends of rows that see the padding.
-template <class Body>
-void each_run(const Window& w, const Body& body) {
-  int64_t place = 0;
-  for (int64_t a = 0; a < w.kernel[0]; ++a) {
-    for (int64_t b = 0; b < w.kernel[1]; ++b) {
-      for (int64_t c = 0; c < w.kernel[2]; ++c) {
-        const Edges edges = {w.first_output(1, b), w.last_output(1, b), w.first_output(2, c),
-                             w.last_output(2, c)};
-        for (int64_t i = 0; i < w.out[0]; ++i, ++place) {
-          const int64_t y = w.input_at(0, i, a);
-          const bool inside = y >= 0 && y < w.in[0] && !edges.empty();
-          const int64_t from =
-              (y * w.in[1] + w.input_at(1, edges.top, b)) * w.in[2] + w.input_at(2, edges.left, c);
-          body(place * w.out[1] * w.out[2], inside ? edges : Edges{}, from);
-        }
-      }
-    }
-  }
-}
-
-/// columns[channel * kernel place][output] = what that place sees of x, 0 in the padding.
-void unroll(const ConvShape& s, const float* x, float* columns) {
-  const Window& w = s.window;
-  for (int64_t c = 0; c < s.channels; ++c) {
-    const float* from = x + c * w.in_count;
-    float* to = columns + c * w.kernel_count * w.out_count;
-    if (s.rows_match()) {
-      each_run(w, [&](int64_t at, const Edges& e, int64_t source) {
-        float* plane = to + at;
-        if (!e.empty()) {
-          std::memcpy(plane + e.begin(w), from + source,
-                      static_cast<size_t>(e.end(w) - e.begin(w)) * sizeof(float));
-        }
-        clear_edges(w, e, plane);
-      });
-      continue;
-    }
-    each_line(w, [&](int64_t at, int64_t first, int64_t last, int64_t source) {
-      float* line = to + at;
-      for (int64_t p = 0; p < first; ++p) line[p] = 0.0f;
-      for (int64_t p = first; p < last; ++p) line[p] = from[source + (p - first) * w.stride[2]];
-      for (int64_t p = last; p < w.out[2]; ++p) line[p] = 0.0f;
-    });
-  }
-}
-
-/// The adjoint: adds columns to the places of x they came from. Clears what columns hold of the
-/// padding, so that whole runs can be added.
-void roll_up(const ConvShape& s, BinaryLoop add, float* columns, float* x) {
-  const Window& w = s.window;
-  for (int64_t c = 0; c < s.channels; ++c) {
-    float* to = x + c * w.in_count;
-    float* from = columns + c * w.kernel_count * w.out_count;
-    if (s.rows_match()) {
-      each_run(w, [&](int64_t at, const Edges& e, int64_t target) {
-        if (e.empty()) return;
-        clear_edges(w, e, from + at);
-        const int64_t count = e.end(w) - e.begin(w);
-        add(to + target, 1, from + at + e.begin(w), 1, to + target, count, 0.0f);
-      });
-      continue;
-    }
-    each_line(w, [&](int64_t at, int64_t first, int64_t last, int64_t target) {
-      for (int64_t p = first; p < last; ++p) to[target + (p - first) * w.stride[2]] += from[at + p];
-    });
-  }
-}
-
-/// What the three kernels share: pieces of samples, and a matrix of columns for each piece.
-class ConvKernel : public Kernel {
+class TapConv : public Kernel {
  public:
-  ConvKernel(const Context& context, const ConvShape& shape) : context_(context), shape_(shape) {
-    const int64_t work = shape.column_count() * shape.filters * shape.group;
-    const int64_t least = std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, work));
-    samples_ = std::max(least, (shape.batch + kMostPieces - 1) / kMostPieces);
-    pieces_ = (shape.batch + samples_ - 1) / samples_;
+  int64_t workspace_bytes() const override {
+    return float_bytes(packed_count()) + pieces_ * piece_bytes();
   }
 
  protected:
-  static constexpr int64_t kMostPieces = 16;
+  TapConv(const Context& context, const ConvShape& shape, ConvPlan plan, Sides sides)
+      : context_(context),
+        loops_(context.loops.conv),
+        shape_(shape),
+        plan_(std::move(plan)),
+        sides_(sides) {
+    constexpr int64_t kWorthwhile = 1 << 18;  // multiply-adds
+    units_ = shape.batch * shape.group * plan_.bands();
+    pieces_ = std::min({units_, int64_t{4} * context.pool.threads(),
+                        std::max<int64_t>(1, shape.work() / kWorthwhile)});
+  }
 
-  int64_t columns_bytes() const {
-    return shape_.direct() ? 0 : round_up(shape_.column_count() * int64_t{sizeof(float)});
-  }
-  static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-  float* columns_of(void* workspace, int64_t piece) const {
-    return reinterpret_cast<float*>(static_cast<char*>(workspace) + piece * columns_bytes());
-  }
-  /// body(piece, sample) for all samples, each piece in order on one thread.
-  template <class Body>
-  void each_sample(const Body& body) const {
-    context_.pool.run_pieces(pieces_, [&](int64_t piece) {
-      const int64_t end = std::min(shape_.batch, (piece + 1) * samples_);
-      for (int64_t n = piece * samples_; n < end; ++n) body(piece, n);
+  void convolve(const float* source, const float* weights, const float* bias, float* target,
+                void* workspace) const {
+    auto* packed = static_cast<float*>(workspace);
+    auto* copies = reinterpret_cast<char*>(workspace) + float_bytes(packed_count());
+    pack(weights, packed);
+    context_.pool.run_pieces(pieces_, [&](int64_t k) {
+      auto* copy = reinterpret_cast<float*>(copies + k * piece_bytes());
+      for (int64_t u = units_ * k / pieces_; u < units_ * (k + 1) / pieces_; ++u) {
+        const int64_t ng = u / plan_.bands(), g = ng % shape_.group;
+        const int64_t targets = g * sides_.targets;
+        const Unit unit = {plan_.band(u % plan_.bands()),
+                           source + ng * sides_.sources * sides_.source_count,
+                           packed + targets * sides_.sources * shape_.window.kernel_count,
+                           bias == nullptr ? nullptr : bias + targets,
+                           target + ng * sides_.targets * sides_.target_count,
+                           copy};
+        run_unit(unit);
+      }
     });
   }
-  int32_t answer(bool ok, gr_error_t* err) const {
-    return ok ? int32_t{GR_OK} : gr_fail(err, GR_INTERNAL, "Conv", "oneDNN's sgemm refused");
+
+ private:
+  /// A band of one sample and group.
+  struct Unit {
+    Band band;
+    const float* source;
+    const float* packed;
+    const float* bias;
+    float* target;
+    float* copy;
+  };
+  /// Places of one tile, and where they read.
+  struct Tile {
+    int64_t first, count;
+    const float* source;
+    int64_t plane;  // from one channel of the source to the next
+  };
+
+  int64_t packed_count() const { return shape_.group * shape_.w_group(); }
+  int64_t piece_bytes() const {
+    return float_bytes(sides_.sources * (plan_.direct() ? tile_places() : plan_.plane()) +
+                       ConvPlan::kSlack);
+  }
+  int64_t tile_places() const { return int64_t{loops_.lanes} * loops_.vectors; }
+  /// Filters of the tile that starts at filter `f`: a power of two, so that few loops do.
+  int tile_filters(int64_t f) const {
+    int count = loops_.filters;
+    while (count > sides_.targets - f) count /= 2;
+    return count;
+  }
+
+  /// Weights as tiles read them: [group][phase][tile of filters][channel][tap][filter of the tile].
+  void pack(const float* weights, float* packed) const {
+    const int64_t tiles = (sides_.targets + loops_.filters - 1) / loops_.filters;
+    const int64_t each = loops_.filters * shape_.w_group() / std::max<int64_t>(1, sides_.targets);
+    const int64_t grain = std::max<int64_t>(1, kPlainGrain / std::max<int64_t>(1, each));
+    context_.pool.parallel(shape_.group * tiles, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t group = k / tiles * shape_.w_group();
+        pack_tile(weights + group, k % tiles * loops_.filters, packed + group);
+      }
+    });
+  }
+  void pack_tile(const float* weights, int64_t first, float* packed) const {
+    const int64_t end = std::min(sides_.targets, first + loops_.filters);
+    for (const Phase& phase : plan_.phases()) {
+      const auto taps = static_cast<int64_t>(phase.kernel.size());
+      for (int64_t f = first; f < end; f += tile_filters(f)) {
+        const int count = tile_filters(f);
+        float* to = packed + f * sides_.sources * taps;
+        for (int64_t c = 0; c < sides_.sources; ++c) {
+          const float* from = weights + f * sides_.target_step + c * sides_.source_step;
+          for (const int64_t place : phase.kernel) {
+            for (int m = 0; m < count; ++m) *to++ = from[m * sides_.target_step + place];
+          }
+        }
+      }
+      packed += sides_.targets * sides_.sources * taps;
+    }
+  }
+
+  void run_unit(const Unit& unit) const {
+    const auto& phases = plan_.phases();
+    if (!plan_.direct()) {
+      for (int64_t c = 0; c < sides_.sources; ++c) {
+        plan_.copy(loops_, unit.source + c * sides_.source_count, unit.band,
+                   unit.copy + c * plan_.plane());
+      }
+      std::fill_n(unit.copy + sides_.sources * plan_.plane(), ConvPlan::kSlack, 0.0f);
+    }
+    // Neighbours along the innermost axis are made together where outputs alternate between two.
+    const size_t together = plan_.output_step()[2] == 2 ? 2 : 1;
+    const float* packed = unit.packed;
+    for (size_t k = 0; k < phases.size(); k += together) {
+      const int64_t places = plan_.places(phases[k], unit.band);
+      for (int64_t q = 0; q < places; q += tile_places()) {
+        const int64_t count = std::min(places - q, tile_places());
+        run_tile(unit, &phases[k], together, packed, tile(unit, q, count));
+      }
+      for (size_t m = k; m < k + together; ++m) {
+        packed += sides_.targets * sides_.sources * static_cast<int64_t>(phases[m].kernel.size());
+      }
+    }
+  }
+
+  Tile tile(const Unit& unit, int64_t first, int64_t count) const {
+    if (!plan_.direct()) return {first, count, unit.copy + first, plan_.plane()};
+    const float* source = unit.source + unit.band.first + first;
+    if (count % loops_.lanes == 0) return {first, count, source, sides_.source_count};
+    // Whole vectors would read beyond the tensor.
+    for (int64_t c = 0; c < sides_.sources; ++c) {
+      std::copy_n(source + c * sides_.source_count, count, unit.copy + c * tile_places());
+    }
+    return {first, count, unit.copy, tile_places()};
+  }
+
+  void run_tile(const Unit& unit, const Phase* phases, size_t together, const float* packed,
+                const Tile& tile) const {
+    ConvPlan::Runs runs;
+    const int run_count = plan_.runs(phases[0], unit.band, tile.first, tile.count, runs);
+    const int vectors = static_cast<int>((tile.count + loops_.lanes - 1) / loops_.lanes);
+    // Rows of outputs as long as the vectors need no stop on their way to the tensor.
+    const bool straight = run_count == 1 && plan_.output_step()[2] == 1 && runs[0].at == 0 &&
+                          runs[0].count == int64_t{vectors} * loops_.lanes;
+    float made[2][8 * ConvPlan::kMostPlaces];
+    for (int64_t f = 0; f < sides_.targets; f += tile_filters(f)) {
+      const int filters = tile_filters(f);
+      const float* bias = unit.bias == nullptr ? nullptr : unit.bias + f;
+      float* target = unit.target + f * sides_.target_count;
+      const float* weights = packed;
+      for (size_t m = 0; m < together; ++m) {
+        const auto taps = static_cast<int64_t>(phases[m].kernel.size());
+        const TapProduct sum = {sides_.sources, tile.plane, taps, phases[m].offsets.data()};
+        float* to = straight ? target + place(phases[0], runs[0]) : made[m];
+        loops_.tap_product(sum, filters, vectors, tile.source, weights + f * sides_.sources * taps,
+                           bias, to, straight ? sides_.target_count : ConvPlan::kMostPlaces);
+        weights += sides_.targets * sides_.sources * taps;
+      }
+      for (int r = 0; r < run_count && !straight; ++r) {
+        for (int m = 0; m < filters; ++m) {
+          const int64_t from = m * ConvPlan::kMostPlaces + runs[static_cast<size_t>(r)].at;
+          put(phases, runs[static_cast<size_t>(r)], made[0] + from, made[1] + from,
+              target + m * sides_.target_count);
+        }
+      }
+    }
+  }
+
+  /// Of the first output of a run in its channel.
+  int64_t place(const Phase& phase, const ConvPlan::Run& run) const {
+    const auto &step = plan_.output_step(), &size = plan_.output_size();
+    return ((run.slice * step[0] + phase.first[0]) * size[1] + run.row * step[1] + phase.first[1]) *
+               size[2] +
+           run.from * step[2] + phase.first[2];
+  }
+  /// Writes a run; `b` holds the neighbours of `a` where two phases were made together.
+  void put(const Phase* phases, const ConvPlan::Run& run, const float* a, const float* b,
+           float* channel) const {
+    const int64_t step = plan_.output_step()[2];
+    float* to = channel + place(phases[0], run);
+    if (step == 1) {
+      std::copy_n(a, run.count, to);
+    } else if (step == 2) {
+      const int64_t pairs = std::clamp<int64_t>(phases[1].size[2] - run.from, 0, run.count);
+      loops_.interleave(a, b, to, pairs);
+      for (int64_t k = pairs; k < run.count; ++k) to[2 * k] = a[k];
+    } else {
+      for (int64_t k = 0; k < run.count; ++k) to[k * step] = a[k];
+    }
   }
 
   const Context& context_;
+  const ConvLoops& loops_;
   ConvShape shape_;
-  int64_t samples_ = 1, pieces_ = 0;  // of a piece; pieces
+  ConvPlan plan_;
+  Sides sides_;
+  int64_t units_ = 0, pieces_ = 0;
 };
 
-class ConvForward final : public ConvKernel {
- public:
-  ConvForward(const NodeSpec& node, const Context& context, const ConvShape& shape)
-      : ConvKernel(context, shape), bias_(node.has_input(2)) {}
+// Enough places for the copy of a row or two around a band to be little beside it, few enough to
+// stay in the second cache.
+constexpr int64_t kBandPlaces = 768;
 
-  int64_t workspace_bytes() const override { return pieces_ * columns_bytes(); }
+class ConvForward final : public TapConv {
+ public:
+  ConvForward(const NodeSpec& node, const Context& context, const ConvShape& s)
+      : TapConv(context, s, ConvPlan::forward(s.window, kBandPlaces),
+                {s.channels, s.filters, s.window.in_count, s.window.out_count,
+                 s.window.kernel_count, s.depth}),
+        bias_(node.has_input(2)) {}
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
-              gr_error_t* err) const override {
-    const ConvShape& s = shape_;
-    const float *x = host::data<float>(in[0]), *w = host::data<float>(in[1]);
-    const float* bias = bias_ ? host::data<float>(in[2]) : nullptr;
-    float* y = host::data<float>(out[0]);
-    std::atomic<bool> ok{true};
-    each_sample([&](int64_t piece, int64_t n) {
-      for (int64_t g = 0; g < s.group; ++g) {
-        const float* from = x + (n * s.group + g) * s.x_group();
-        float* to = y + (n * s.group + g) * s.y_group();
-        float* columns = columns_of(workspace, piece);
-        if (!s.direct()) unroll(s, from, columns);
-        for (int64_t m = 0; m < s.filters && bias != nullptr; ++m) {
-          std::fill_n(to + m * s.window.out_count, s.window.out_count, bias[g * s.filters + m]);
-        }
-        const GemmShape product{false,
-                                false,
-                                s.filters,
-                                s.window.out_count,
-                                s.depth,
-                                1.0f,
-                                bias != nullptr ? 1.0f : 0.0f,
-                                std::max<int64_t>(1, s.depth),
-                                std::max<int64_t>(1, s.window.out_count),
-                                std::max<int64_t>(1, s.window.out_count)};
-        if (!gemm(product, w + g * s.w_group(), s.direct() ? from : columns, to)) ok = false;
-      }
-    });
-    return answer(ok, err);
+              gr_error_t*) const override {
+    convolve(host::data<float>(in[0]), host::data<float>(in[1]),
+             bias_ ? host::data<float>(in[2]) : nullptr, host::data<float>(out[0]), workspace);
+    return GR_OK;
   }
 
  private:
@@ -249,122 +247,42 @@ class ConvForward final : public ConvKernel {
 };
 
 /// gy, W, shape -> gx.
-class ConvInputGrad final : public ConvKernel {
+class ConvInputGrad final : public TapConv {
  public:
-  using ConvKernel::ConvKernel;
-
-  int64_t workspace_bytes() const override { return pieces_ * columns_bytes(); }
+  ConvInputGrad(const NodeSpec&, const Context& context, const ConvShape& s)
+      : TapConv(context, s, ConvPlan::input_grad(s.window, kBandPlaces),
+                {s.filters, s.channels, s.window.out_count, s.window.in_count, s.depth,
+                 s.window.kernel_count}) {}
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
-              gr_error_t* err) const override {
-    const ConvShape& s = shape_;
-    const float *gy = host::data<float>(in[0]), *w = host::data<float>(in[1]);
-    float* gx = host::data<float>(out[0]);
-    const BinaryLoop add = context_.loops.binary[static_cast<int>(Binary::kAdd)];
-    std::atomic<bool> ok{true};
-    each_sample([&](int64_t piece, int64_t n) {
-      for (int64_t g = 0; g < s.group; ++g) {
-        const float* from = gy + (n * s.group + g) * s.y_group();
-        float* to = gx + (n * s.group + g) * s.x_group();
-        float* columns = s.direct() ? to : columns_of(workspace, piece);
-        const int64_t outputs = std::max<int64_t>(1, s.window.out_count);
-        const GemmShape product{true,      false,  s.depth, s.window.out_count,
-                                s.filters, 1.0f,   0.0f,    std::max<int64_t>(1, s.depth),
-                                outputs,   outputs};
-        if (!gemm(product, w + g * s.w_group(), from, columns)) ok = false;
-        if (s.direct()) continue;
-        std::memset(to, 0, static_cast<size_t>(s.x_group()) * sizeof(float));
-        roll_up(s, add, columns, to);
-      }
-    });
-    return answer(ok, err);
+              gr_error_t*) const override {
+    convolve(host::data<float>(in[0]), host::data<float>(in[1]), nullptr, host::data<float>(out[0]),
+             workspace);
+    return GR_OK;
   }
 };
 
-/// gy, X, shape -> gw.
-class ConvWeightGrad final : public ConvKernel {
- public:
-  using ConvKernel::ConvKernel;
-
-  int64_t workspace_bytes() const override { return pieces_ * (columns_bytes() + sums_bytes()); }
-
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
-              gr_error_t* err) const override {
-    const ConvShape& s = shape_;
-    const float *gy = host::data<float>(in[0]), *x = host::data<float>(in[1]);
-    float* gw = host::data<float>(out[0]);
-    char* sums = static_cast<char*>(workspace) + pieces_ * columns_bytes();
-    std::atomic<bool> ok{true};
-    each_sample([&](int64_t piece, int64_t n) {
-      auto* mine = reinterpret_cast<float*>(sums + piece * sums_bytes());
-      const bool first = n == piece * samples_;
-      for (int64_t g = 0; g < s.group; ++g) {
-        const float* from = x + (n * s.group + g) * s.x_group();
-        float* columns = columns_of(workspace, piece);
-        if (!s.direct()) unroll(s, from, columns);
-        const int64_t outputs = std::max<int64_t>(1, s.window.out_count);
-        const GemmShape product{false,
-                                true,
-                                s.filters,
-                                s.depth,
-                                s.window.out_count,
-                                1.0f,
-                                first ? 0.0f : 1.0f,
-                                outputs,
-                                outputs,
-                                std::max<int64_t>(1, s.depth)};
-        const float* factor = s.direct() ? from : columns;
-        if (!gemm(product, gy + (n * s.group + g) * s.y_group(), factor, mine + g * s.w_group())) {
-          ok = false;
-        }
-      }
-    });
-    const int64_t count = s.group * s.w_group();
-    for (int64_t j = 0; j < count; ++j) {
-      double sum = 0;
-      for (int64_t piece = 0; piece < pieces_; ++piece) {
-        sum += static_cast<double>(reinterpret_cast<const float*>(sums + piece * sums_bytes())[j]);
-      }
-      gw[j] = static_cast<float>(sum);
-    }
-    return answer(ok, err);
-  }
-
- private:
-  int64_t sums_bytes() const {
-    return round_up(shape_.group * shape_.w_group() * int64_t{sizeof(float)});
-  }
-};
-
-/// Shapes of X, W and Y for each of the three operators.
-ConvShape conv_shape(const NodeSpec& node, std::string* why) {
-  const Dims &a = node.inputs[0].dims, &b = node.inputs[1].dims, &out = node.outputs[0].dims;
-  if (node.op == "Conv") return ConvShape(node, a, b, out, why);
-  if (node.op == "gradrack.ConvInputGrad") return ConvShape(node, out, b, a, why);
-  return ConvShape(node, b, out, a, why);
-}
-
-std::string claim_conv(const NodeSpec& node) {
-  std::string reason = claim_float32(node);
-  if (reason.empty()) conv_shape(node, &reason);
-  return reason;
+template <class K>
+void add(host::KernelTable& table, const Context& context, const char* op) {
+  table.add({op, claim_conv, [&context](const NodeSpec& node) {
+               std::string why;
+               return std::make_unique<K>(node, context, ConvShape(node, &why));
+             }});
 }
 
 }  // namespace
 
+std::string claim_conv(const NodeSpec& node) {
+  std::string reason = claim_float32(node);
+  if (!reason.empty()) return reason;
+  const ConvShape shape(node, &reason);
+  if (reason.empty() && shape.window.kernel_count == 0) reason = "a kernel without places";
+  return reason;
+}
+
 void add_conv_kernels(host::KernelTable& table, const Context& context) {
-  table.add({"Conv", claim_conv, [&context](const NodeSpec& node) {
-               std::string why;
-               return std::make_unique<ConvForward>(node, context, conv_shape(node, &why));
-             }});
-  table.add({"gradrack.ConvInputGrad", claim_conv, [&context](const NodeSpec& node) {
-               std::string why;
-               return std::make_unique<ConvInputGrad>(context, conv_shape(node, &why));
-             }});
-  table.add({"gradrack.ConvWeightGrad", claim_conv, [&context](const NodeSpec& node) {
-               std::string why;
-               return std::make_unique<ConvWeightGrad>(context, conv_shape(node, &why));
-             }});
+  add<ConvForward>(table, context, "Conv");
+  add<ConvInputGrad>(table, context, "gradrack.ConvInputGrad");
 }
 
 }  // namespace gradrack::cpu

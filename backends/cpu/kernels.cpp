@@ -25,6 +25,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_attention_kernels(table, context);
   add_flash_attention_kernels(table, context);
   add_conv_kernels(table, context);
+  add_conv_weight_grad_kernels(table, context);
   add_pool_kernels(table, context);
   add_batch_norm_kernels(table, context);
   add_widened_kernels(table, context);

@@ -34,6 +34,8 @@ void add_attention_kernels(host::KernelTable& table, const Context& context);  /
 void add_flash_attention_kernels(host::KernelTable& table,
                                  const Context& context);                 // flash_attention.cpp
 void add_conv_kernels(host::KernelTable& table, const Context& context);  // conv.cpp
+void add_conv_weight_grad_kernels(host::KernelTable& table,
+                                  const Context& context);                // conv_weight_grad.cpp
 void add_pool_kernels(host::KernelTable& table, const Context& context);  // pooling.cpp
 void add_batch_norm_kernels(host::KernelTable& table, const Context& context);  // batch_norm.cpp
 
@@ -48,5 +50,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context);
 std::string claim_float32(const host::NodeSpec& node);
 /// The same, and input 0 is float32, not an integer.
 std::string claim_float32_data(const host::NodeSpec& node);
+/// Of Conv and its gradients on float32: conv.cpp.
+std::string claim_conv(const host::NodeSpec& node);
 
 }  // namespace gradrack::cpu

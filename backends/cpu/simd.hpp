@@ -68,6 +68,12 @@ struct ChannelSums {
   double along = 0;
 };
 
+/// Over a channel, or a part of it: sums of x - c and of (x - c)^2, c being the center in float32.
+struct ChannelMoments {
+  double sum = 0;
+  double squares = 0;
+};
+
 /// The constants of one AdamW step, in double where they come from scalars.
 struct AdamStep {
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
@@ -83,6 +89,40 @@ struct DropoutStep {
   uint32_t counter[3];  // stream, step, microbatch
   uint32_t threshold;   // keep when the upper 24 bits of a number reach it
   float scale;
+};
+
+/// What a tile of Conv sums over: `taps` reads of each channel, at offsets from an output's place.
+struct TapProduct {
+  int64_t channels, plane;  // plane: from one channel to the next
+  int64_t taps;
+  const int64_t* offsets;
+};
+
+/// Pixels that a tile of Conv's weight gradient sums over: rows of x, and gy with its filters side
+/// by side, `gy_step` from one pixel to the next.
+struct PixelRun {
+  int64_t rows, columns;
+  int64_t x_row, gy_step;
+};
+
+/// Loops of Conv (simd_conv.hpp), and how large their tiles are.
+struct ConvLoops {
+  int lanes, filters, taps, vectors;
+  /// y[f][p] = bias[f] + sum over channels and taps of w[channel][tap][f] x[channel][offset + p]:
+  /// 1, 2, 4, ... or `filters` filters, up to `vectors` vectors of pixels. bias may be null.
+  void (*tap_product)(const TapProduct& t, int filters, int vectors, const float* x, const float* w,
+                      const float* bias, float* y, int64_t y_step);
+  /// sums[t][f] += sum over pixels of x[offset t + pixel] gy[pixel][f]: `taps` taps, up to
+  /// `vectors` vectors of filters.
+  void (*pixel_product)(const PixelRun& r, int vectors, const float* x, const int64_t* offsets,
+                        const float* gy, float* sums, int64_t sums_step);
+  /// y[i] = x[2 i].
+  void (*every_second)(const float* x, float* y, int64_t n);
+  /// y[2 i] = a[i], y[2 i + 1] = b[i].
+  void (*interleave)(const float* a, const float* b, float* y, int64_t n);
+  /// y[i][r] = x[r][i] for `rows` x `columns` of x.
+  void (*turn)(const float* x, int64_t x_step, int64_t rows, int64_t columns, float* y,
+               int64_t y_step);
 };
 
 struct Simd {
@@ -126,8 +166,7 @@ struct Simd {
                           int64_t n);
 
   // One plane of a channel each.
-  /// Sum of (x - mean)^2.
-  double (*squares_about)(const float* x, double mean, int64_t n);
+  ChannelMoments (*channel_moments)(const float* x, double center, int64_t n);
   /// y = (x - mean) inverse factor + offset.
   void (*scale_channel)(const float* x, RowStatistics s, double factor, double offset, float* y,
                         int64_t n);
@@ -142,6 +181,8 @@ struct Simd {
   /// Groups [first, last) of four elements of `count`; mask may be null.
   void (*dropout)(const DropoutStep& step, const float* x, float* y, uint8_t* mask, int64_t first,
                   int64_t last, int64_t count);
+
+  ConvLoops conv;
 };
 
 /// Sets of instructions, each with those before it.

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/simd_bfloat16.hpp"
 #include "backends/cpu/simd_channels.hpp"
+#include "backends/cpu/simd_conv.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
 #include "backends/cpu/simd_rows.hpp"
 
@@ -53,12 +54,13 @@ constexpr Simd make_table(const char* name) {
   t.norm = norm_row;
   t.norm_grad = norm_grad_row;
   t.norm_scale_grad = norm_scale_grad_row;
-  t.squares_about = squares_about_row;
+  t.channel_moments = moments_plane;
   t.scale_channel = scale_plane;
   t.channel_grad_sums = grad_sums_plane;
   t.channel_input_grad = input_grad_plane;
   t.adamw = adamw_row;
   t.dropout = dropout_groups;
+  t.conv = make_conv_loops();
   return t;
 }
 

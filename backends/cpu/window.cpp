@@ -5,12 +5,6 @@
 #include <algorithm>
 
 namespace gradrack::cpu {
-namespace {
-
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
-
-}  // namespace
-
 int64_t Window::first_output(size_t d, int64_t k) const {
   // p * stride >= pad - k * dilation
   const int64_t need = pad[d] - k * dilation[d];

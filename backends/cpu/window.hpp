@@ -14,6 +14,9 @@
 
 namespace gradrack::cpu {
 
+/// a / b rounded down; b > 0.
+inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
 struct Window {
   static constexpr size_t kAxes = 3;
   using Sizes = std::array<int64_t, kAxes>;

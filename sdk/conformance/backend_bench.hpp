@@ -14,6 +14,7 @@ Result<Bench> bench_of(Context& context);
 
 void add_operator_cases(std::vector<Case>* cases);  // L3, backend_op_cases.cpp
 void add_memory_cases(std::vector<Case>* cases);    // L3, backend_memory_cases.cpp
+void add_pattern_cases(std::vector<Case>* cases);   // L3, backend_pattern_cases.cpp
 void add_stream_cases(std::vector<Case>* cases);    // L4, backend_stream_cases.cpp
 void add_order_cases(std::vector<Case>* cases);     // L4, backend_order_cases.cpp
 void add_capture_cases(std::vector<Case>* cases);   // L4, backend_capture_cases.cpp

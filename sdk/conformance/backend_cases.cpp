@@ -56,6 +56,7 @@ void add_backend_cases(const Target&, std::vector<Case>* cases) {
                     "L3.device"});
   add_memory_cases(cases);
   add_operator_cases(cases);
+  add_pattern_cases(cases);
   add_stream_cases(cases);
   add_order_cases(cases);
   add_capture_cases(cases);

@@ -8,6 +8,7 @@
 #include <deque>
 #include <set>
 
+#include "core/plan/border.hpp"
 #include "core/plan/node_views.hpp"
 
 namespace gradrack::conform {
@@ -31,21 +32,39 @@ Result<KernelRun> KernelRun::prepare(const Rig& rig, const BoundGraph& bound, si
     if (id != GR_NO_VALUE) run.inputs_.push_back(id);
   }
   run.outputs_ = node.outputs;
-  NodeViews views(bound);
-  views.add(index);
-  const std::vector<gr_value_type_t> inputs = views.types_of(run.inputs_);
-  const std::vector<gr_value_type_t> outputs = views.types_of(run.outputs_);
-  const gr_group_t group = views.group(inputs, outputs);
-  run.info_.struct_size = sizeof run.info_;
-  for (int32_t& input : run.info_.in_place) input = -1;
+  GR_TRY(run.prepare_group({index}, 0, nullptr));
+  return run;
+}
+
+Result<KernelRun> KernelRun::prepare_match(const Rig& rig, const BoundGraph& bound,
+                                           const std::vector<size_t>& nodes, uint32_t index) {
+  KernelRun run(rig, bound);
+  const Wires wires = find_wires(bound);
+  Border border = border_of_match(bound, wires, with_views(bound, wires, nodes));
+  run.inputs_ = std::move(border.inputs);
+  run.outputs_ = std::move(border.outputs);
+  GR_TRY(run.prepare_group(nodes, index + 1, &wires.root));
+  return run;
+}
+
+Status KernelRun::prepare_group(const std::vector<size_t>& nodes, uint32_t pattern,
+                                const std::vector<ValueId>* roots) {
+  NodeViews views(*bound_, roots);
+  for (const size_t node : nodes) views.add(node);
+  const std::vector<gr_value_type_t> inputs = views.types_of(inputs_);
+  const std::vector<gr_value_type_t> outputs = views.types_of(outputs_);
+  gr_group_t group = views.group(inputs, outputs);
+  group.pattern = pattern;
+  info_.struct_size = sizeof info_;
+  for (int32_t& input : info_.in_place) input = -1;
   gr_kernel_t* kernel = nullptr;
   gr_error_t err = {};
-  const gr_backend_t* b = rig.table();
-  const int32_t code = b->prepare(b->self, &group, &kernel, &run.info_, &err);
+  const gr_backend_t* b = rig_->table();
+  const int32_t code = b->prepare(b->self, &group, &kernel, &info_, &err);
   GR_TRY(status_from(code, err).with_context("prepare"));
   if (kernel == nullptr) return internal_error("prepare gave no kernel and said GR_OK");
-  run.kernel_ = Kernel(rig.device(), kernel);
-  return run;
+  kernel_ = Kernel(rig_->device(), kernel);
+  return {};
 }
 
 std::string KernelRun::info_fault() const {

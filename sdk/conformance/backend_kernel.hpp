@@ -31,8 +31,13 @@ class KernelRun {
  public:
   /// Asks the backend to prepare the node. `bound` outlives this.
   static Result<KernelRun> prepare(const Rig& rig, const BoundGraph& bound, size_t node);
+  /// Asks it to prepare a match of its pattern `index`: nodes in the pattern's order. Outputs of
+  /// the launch are those of outputs().
+  static Result<KernelRun> prepare_match(const Rig& rig, const BoundGraph& bound,
+                                         const std::vector<size_t>& nodes, uint32_t index);
 
   const gr_kernel_info_t& info() const { return info_; }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
   /// "" when what prepare said of itself can be; else what cannot.
   std::string info_fault() const;
   /// True when some output may share an input's memory.
@@ -45,6 +50,8 @@ class KernelRun {
  private:
   struct Scene;
   KernelRun(const Rig& rig, const BoundGraph& bound) : rig_(&rig), bound_(&bound) {}
+  Status prepare_group(const std::vector<size_t>& nodes, uint32_t pattern,
+                       const std::vector<ValueId>* roots);
   Result<HostArray> content_of(const Contents& contents, ValueId id) const;
   Status set_scene(const Contents& contents, const LaunchStyle& style, Scene* scene) const;
   Status queue(Scene* scene) const;

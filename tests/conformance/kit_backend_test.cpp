@@ -129,6 +129,33 @@ TEST(KitBackend, SeesATimeOfAMarkThatHasNone) {
                  "read of a mark that was never queued gave GR_OK, wanted GR_FAILED_PRECONDITION");
 }
 
+/// Of the cases about patterns `id` alone fails, and says `what`.
+void expect_pattern(const std::string& fault, const std::string& id, const std::string& what) {
+  const KitRun run = run_with(fault, {"--filter", "L3.patterns.*"});
+  EXPECT_EQ(ids_with(run, "fail"), Ids{id}) << fault;
+  EXPECT_NE(text_of(run, id).find(what), std::string::npos) << text_of(run, id);
+}
+
+TEST(KitBackend, TakesAPatternThatIsRight) {
+  const KitRun run = run_with("none", {"--filter", "L3.patterns.*"});
+  EXPECT_EQ(ids_with(run, "pass"), (Ids{"L3.patterns.agree", "L3.patterns.declared"}));
+  EXPECT_NE(text_of(run, "L3.patterns.agree").find("samples: negative_sum "), std::string::npos)
+      << text_of(run, "L3.patterns.agree");
+}
+
+TEST(KitBackend, SeesAPatternWithAnotherResultThanItsNodes) {
+  expect_pattern("pattern_forgets", "L3.patterns.agree", "negative_sum: Add(");
+}
+
+TEST(KitBackend, SeesAPatternThatDoesNotWriteWhatIsReadOutside) {
+  expect_pattern("pattern_hides", "L3.patterns.agree", "negative_sum: Add(");
+}
+
+TEST(KitBackend, SeesAPatternOfAnUnknownOperator) {
+  const KitRun run = run_with("pattern_unknown", {"--filter", "L3.patterns.declared"});
+  EXPECT_NE(text_of(run, "L3.patterns.declared").find("no operator Negative"), std::string::npos);
+}
+
 TEST(KitBackend, SeesMemoryThatIsNotAligned) {
   const KitRun run = run_with("unaligned", {"--filter", "L3.memory.*"});
   EXPECT_EQ(ids_with(run, "fail"), Ids{"L3.memory.alignment"});

@@ -14,6 +14,7 @@
 #include "backends/common/host_backend.hpp"
 #include "backends/common/stream.hpp"
 #include "backends/reference/kernels.hpp"
+#include "tests/conformance/wrong/pattern_faults.hpp"
 #include "tests/conformance/wrong/timing_faults.hpp"
 
 namespace {
@@ -158,6 +159,7 @@ host::KernelTable kernels(const std::string& fault) {
     };
     table.add({op, claim, make});
   }
+  pattern_faults::add(fault, &table);
   return table;
 }
 
@@ -275,14 +277,15 @@ int32_t create(const gr_host_t*, const gr_options_t* options, void* instance,
 }
 
 const gr_option_t options[] = {
-    GR_OPT_CHOICE("fault", "none",
-                  "none|copy_ignores_stream|launch_ignores_stream|wait_does_nothing|"
-                  "synchronize_does_nothing|event_too_early|event_keeps_first|loses_errors|"
-                  "unaligned|writes_past|reads_beyond|writes_input|leaves_last|wrong_in_place|"
-                  "dirty_workspace|relu_swallows_nan|max_swallows_nan|wavers|claims_float64|"
-                  "claims_alpha|mark_at_once|mark_keeps_first|mark_clock_by_stream|"
-                  "marks_in_microseconds|reads_unmarked",
-                  "What is wrong."),
+    GR_OPT_CHOICE(
+        "fault", "none",
+        "none|copy_ignores_stream|launch_ignores_stream|wait_does_nothing|"
+        "synchronize_does_nothing|event_too_early|event_keeps_first|loses_errors|"
+        "unaligned|writes_past|reads_beyond|writes_input|leaves_last|wrong_in_place|"
+        "dirty_workspace|relu_swallows_nan|max_swallows_nan|wavers|claims_float64|"
+        "claims_alpha|mark_at_once|mark_keeps_first|mark_clock_by_stream|"
+        "marks_in_microseconds|reads_unmarked|pattern_forgets|pattern_hides|pattern_unknown",
+        "What is wrong."),
     GR_OPT_INT("streams", "4", 1, 16, "Streams offered."),
 };
 

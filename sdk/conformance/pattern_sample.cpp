@@ -13,15 +13,16 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-constexpr int kMostNodes = 30000;        // added in one search, in all tries
+constexpr int kMostNodes = 60000;        // added in one search, in all tries
 constexpr int64_t kMostElements = 5000;  // of an input
-constexpr size_t kRows = 6;              // of the table, that a statement is tried on
+constexpr size_t kRows = 12;             // of the table, that a statement is tried on
 constexpr int kRunTries = 300;           // random runs
 
-/// The rows of the table for an operator, small ones with elements.
+/// The rows of the table for an operator, small ones with elements; Casts to bfloat16 too.
 std::vector<OpCase> rows_of(const std::string& op) {
   static const std::vector<OpCase> all = all_op_cases();
   std::vector<OpCase> out;
+  if (op == "Cast") out.push_back({"Cast", {f({6, 16})}, {{"to", int64_t{GR_BFLOAT16}}}});
   for (const OpCase& row : all) {
     if (row.op != op || largest_input(row) > kMostElements) continue;
     const auto empty = [](const InputSpec& input) {
@@ -105,7 +106,7 @@ class Search {
     for (const std::string& op : pattern_.nodes[statement].ops) {
       std::vector<OpCase> rows = rows_of(op);
       std::shuffle(rows.begin(), rows.end(), random_);
-      if (statement > 0 && rows.size() > kRows) rows.resize(kRows);
+      if (statement > 0) rows = of_each_setting(std::move(rows));
       for (const OpCase& row : rows) {
         for (const gr_dtype_t dtype : {gr_dtype_t{GR_FLOAT32}, gr_dtype_t{GR_BFLOAT16}}) {
           place(statement, op, dtype == GR_FLOAT32 ? row : retype(row, dtype), 0, {}, sample,
@@ -115,6 +116,19 @@ class Search {
         }
       }
     }
+  }
+
+  /// One row for each of the first settings: later shapes come from what is there.
+  static std::vector<OpCase> of_each_setting(std::vector<OpCase> rows) {
+    std::set<std::string> seen;
+    std::erase_if(rows, [&](const OpCase& row) {
+      std::string setting = row.attrs.text();
+      for (const InputSpec& input : row.inputs) {
+        setting += input.fill == Fill::kAbsent ? " -" : " " + dtype_name(input.dtype);
+      }
+      return seen.size() == kRows || !seen.insert(setting).second;
+    });
+    return rows;
   }
 
   /// Chooses input `port` and those behind it, then adds the node.
@@ -134,15 +148,17 @@ class Search {
     };
     const int name = port < node.inputs.size() ? node.inputs[port] : PatternNode::kAnything;
     const bool named = name != PatternNode::kAnything;
-    if (named && values[size_t(name)] != GR_NO_VALUE) {
-      return go_on(values[size_t(name)], sample, values);
-    }
     const bool in_row = port < row.inputs.size();
+    if (named && values[size_t(name)] != GR_NO_VALUE) {
+      const gr_dtype_t is = sample.graph.value(values[size_t(name)]).type.dtype;
+      if (!in_row || row.inputs[port].dtype == is) go_on(values[size_t(name)], sample, values);
+      return;
+    }
     if (!in_row || row.inputs[port].fill == Fill::kAbsent) {
       if (!named) go_on(GR_NO_VALUE, sample, values);
       if (!named || !in_row) return;
     }
-    for (InputSpec& spec : specs_of(row.inputs[port], statement, sample)) {
+    for (InputSpec& spec : specs_of(row.inputs[port], statement, op, port, sample)) {
       PatternSample with = sample;
       std::vector<ValueId> bound = values;
       const ValueId id = add_source(spec, &with);
@@ -151,15 +167,28 @@ class Search {
     }
   }
 
-  /// The row's own input, and for later statements its kind of contents in other shapes.
+  /// The row's own input, and for later statements its kind of contents in other shapes: first
+  /// those that earlier nodes of this operator read there.
   static std::vector<InputSpec> specs_of(const InputSpec& own, size_t statement,
+                                         const std::string& op, size_t port,
                                          const PatternSample& sample) {
-    std::vector<InputSpec> out = {own};
-    if (statement == 0 || own.fill == Fill::kInts) return out;
-    for (const Dims& dims : shapes_beside(sample)) {
+    if (statement == 0 || own.fill == Fill::kInts) return {own};
+    std::vector<Dims> shapes;
+    const auto offer = [&](const Dims& dims) {
+      if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end()) shapes.push_back(dims);
+    };
+    for (const size_t k : sample.nodes) {
+      const Node& node = sample.graph.nodes()[k];
+      if (node.op->full_name() != op || port >= node.inputs.size()) continue;
+      if (node.inputs[port] != GR_NO_VALUE) offer(dims_of(sample.graph, node.inputs[port]));
+    }
+    offer(own.dims);
+    for (const Dims& dims : shapes_beside(sample)) offer(dims);
+    std::vector<InputSpec> out;
+    for (const Dims& dims : shapes) {
       InputSpec spec = own;
       spec.dims = dims;
-      if (dims != own.dims && element_count(spec) <= kMostElements) out.push_back(spec);
+      if (element_count(spec) <= kMostElements) out.push_back(spec);
     }
     return out;
   }
@@ -224,7 +253,12 @@ class Search {
         if (!sample.graph.add_output("y" + std::to_string(id), id).ok()) return;
       }
     }
-    if (takes_(sample)) found_.push_back(std::move(sample));
+    PatternSample all = sample;
+    if (takes_(sample)) {
+      found_.push_back(std::move(sample));
+    } else if (show_all(&all) && takes_(all)) {
+      found_.push_back(std::move(all));
+    }
   }
 
   const PatternText& pattern_;
@@ -236,6 +270,19 @@ class Search {
 };
 
 }  // namespace
+
+bool show_all(PatternSample* sample) {
+  std::set<ValueId> shown;
+  for (const auto& [name, id] : sample->graph.outputs()) shown.insert(id);
+  for (const size_t k : sample->nodes) {
+    const std::vector<ValueId> made = sample->graph.nodes()[k].outputs;
+    for (const ValueId id : made) {
+      if (!shown.insert(id).second) continue;
+      if (!sample->graph.add_output("y" + std::to_string(id), id).ok()) return false;
+    }
+  }
+  return true;
+}
 
 std::string PatternSample::text() const {
   std::string out;

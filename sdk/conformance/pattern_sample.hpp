@@ -22,6 +22,9 @@ struct PatternSample {
   std::string text() const;
 };
 
+/// Makes every result of its nodes an output of the graph; false where one cannot be.
+bool show_all(PatternSample* sample);
+
 /// Finds samples that `takes` says yes to, at most `most`, within a bounded search.
 std::vector<PatternSample> pattern_samples(const PatternText& pattern, uint64_t seed, size_t most,
                                            const std::function<bool(const PatternSample&)>& takes);

@@ -49,8 +49,7 @@ constexpr TileConfig kConfig;
 }  // namespace
 
 bool amx_usable() {
-  static const bool usable =
-      isa_allows(Isa::kAmx) && processor_has_tiles() && system_lends_tiles();
+  static const bool usable = isa_allows(Isa::kAmx) && processor_has_tiles() && system_lends_tiles();
   return usable;
 }
 

@@ -19,6 +19,8 @@ constexpr int64_t kAlign = 64;
 constexpr int64_t kMostRows = 128;                // of a task
 constexpr int64_t kTaskBytes = int64_t{1} << 19;  // of A and sums: a part of the second cache
 constexpr int64_t kLargestTile = 32 * 32;
+constexpr int64_t kMostSums = int64_t{16} << 20;  // bytes put aside between passes
+constexpr int64_t kPackedAtOnce = 32;             // numbers of k; a multiple of every table's depth
 
 int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -44,7 +46,7 @@ Product::Product(ProductShape shape, int threads, int64_t packed_limit, const Ti
       loops_(loops != nullptr ? *loops : tile_loops(shape_.narrow)),
       threads_(threads) {
   cut_columns();
-  cut_depth();
+  cut_depth(packed_limit);
   cut_passes(packed_limit);
   cut_rows();
 }
@@ -63,27 +65,51 @@ void Product::cut_columns() {
   });
 }
 
-void Product::cut_depth() {
+/// Numbers of k that are packed at a time. Either all columns of a part of k, where going over C
+/// once more a part is cheaper than reading A once more for a part of the columns; or all of k for
+/// some columns, as long as a few panels fit.
+int64_t Product::pass_depth(int64_t limit) const {
+  constexpr int64_t kLeastDepth = 128, kFewPanels = 8;
+  const auto panels = std::max<int64_t>(1, static_cast<int64_t>(panels_.size()));
+  const int64_t bytes = loops_.columns * loops_.element();  // of a panel, a number of k
+  const int64_t wide = limit / (panels * bytes);
+  int64_t a_bytes = 0, c_bytes = 0;  // a row of A, of C
+  for (const ProductShape::Term& term : shape_.terms) {
+    const int64_t to_turn = term.a.column == 1 ? 1 : 4;  // packing costs more than reading
+    a_bytes += term.k * loops_.element() * to_turn;
+  }
+  for (const ProductShape::Part& part : shape_.parts) c_bytes += 2 * 4 * part.columns;
+  const bool room = all_direct() || shape_.rows * c_bytes / 2 <= kMostSums;
+  if (room && wide >= kLeastDepth && c_bytes <= a_bytes) return wide;
+  return limit / (std::min(panels, kFewPanels) * bytes);
+}
+
+void Product::cut_depth(int64_t limit) {
+  const int64_t pass = std::max<int64_t>(pass_depth(limit) / loops_.depth, 1) * loops_.depth;
+  const int64_t most = std::min(block_depth(loops_), pass);
   for (size_t t = 0; t < shape_.terms.size(); ++t) {
     const int64_t k = shape_.terms[t].k;
-    const int64_t count = parts_of(k, block_depth(loops_));
+    const int64_t count = parts_of(k, most);
     const int64_t each = count == 0 ? 0 : up(parts_of(k, count), loops_.depth);
     for (int64_t at = 0; at < k; at += each) blocks_.push_back({t, at, std::min(each, k - at), 0});
   }
   if (blocks_.empty()) blocks_.push_back({0, 0, 0, 0});  // zeros are written all the same
 }
 
+bool Product::all_direct() const {
+  return std::all_of(panels_.begin(), panels_.end(),
+                     [this](const Panel& panel) { return direct(panel); });
+}
+
 void Product::cut_passes(int64_t limit) {
-  // Whole columns as long as a few panels of them fit: sums need not be put aside then.
-  constexpr size_t kFewPanels = 8;
   const auto bytes = [&](int64_t depth) { return loops_.packed_b_bytes(depth); };
+  const int64_t most_depth = pass_depth(limit);
   int64_t depth = 0;
   std::vector<std::pair<size_t, size_t>> chunks;
   size_t first = 0;
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const int64_t size = loops_.padded(blocks_[b].size);
-    const auto panels = static_cast<int64_t>(std::min(panels_.size(), kFewPanels));
-    if (b > first && bytes(depth + size) > limit / std::max<int64_t>(panels, 1)) {
+    if (b > first && depth + size > most_depth) {
       chunks.push_back({first, b});
       first = b;
       depth = 0;
@@ -110,9 +136,7 @@ void Product::cut_passes(int64_t limit) {
   }
   packed_bytes_ = up(packed_bytes_, kAlign);
   // Sums between passes are kept for all rows, unless all go to C itself.
-  const bool all_direct = std::all_of(panels_.begin(), panels_.end(),
-                                      [&](const Panel& panel) { return direct(panel); });
-  if (chunks.size() > 1 && !all_direct) {
+  if (chunks.size() > 1 && !all_direct()) {
     const auto panels = static_cast<int64_t>(std::min(fit, panels_.size()));
     sums_bytes_ = up(shape_.rows, loops_.rows) * panels * loops_.columns * int64_t{sizeof(float)};
   }
@@ -162,16 +186,27 @@ const char* Product::panel_at(const Pass& pass, const Block& block, size_t panel
          loops_.packed_b_bytes(block.size) * place;
 }
 
-void Product::pack_panel(const Pass& pass, size_t panel, const ProductData& data,
-                         char* packed) const {
-  const Panel& p = panels_[panel];
+/// Panels [first, last) of B. Where B's rows lie as in memory all panels are given some rows at a
+/// time, so that memory is read in its order.
+void Product::pack_panels(const Pass& pass, size_t first, size_t last, const ProductData& data,
+                          char* packed) const {
   for (size_t b = pass.first_block; b < pass.last_block; ++b) {
     const Block& block = blocks_[b];
-    const size_t place = block.term * shape_.parts.size() + static_cast<size_t>(p.part);
-    const FactorLayout& layout = shape_.terms[block.term].b[static_cast<size_t>(p.part)];
-    const Factor factor{data.b[place], layout.narrow, layout.row, layout.column};
-    loops_.pack_b(factor.at(block.k, p.column), block.size, p.columns,
-                  const_cast<char*>(panel_at(pass, block, panel, packed)));
+    const std::vector<FactorLayout>& layouts = shape_.terms[block.term].b;
+    const bool by_rows = layouts[0].column == 1;
+    const int64_t step = by_rows ? kPackedAtOnce : std::max<int64_t>(1, block.size);
+    for (int64_t k = 0; k < block.size; k += step) {
+      for (size_t panel = first; panel < last; ++panel) {
+        const Panel& p = panels_[panel];
+        const auto part = static_cast<size_t>(p.part);
+        const FactorLayout& layout = layouts[part];
+        const Factor factor{data.b[block.term * shape_.parts.size() + part], layout.narrow,
+                            layout.row, layout.column};
+        char* const to = const_cast<char*>(panel_at(pass, block, panel, packed));
+        loops_.pack_b(factor.at(block.k + k, p.column), std::min(step, block.size - k), p.columns,
+                      to + loops_.packed_b_bytes(k));
+      }
+    }
   }
 }
 
@@ -201,11 +236,16 @@ void Product::pack_rows(const Task& task) const {
     const Block& block = blocks_[b];
     const FactorLayout& layout = shape_.terms[block.term].a;
     const Factor a{task.data->a[block.term], layout.narrow, layout.row, layout.column};
-    for (int64_t at = 0; at < task.rows; at += task.height) {
-      const int64_t row = task.row + at, rows = std::min(task.height, task.rows - at);
-      if (in_place(block, rows)) continue;
-      const char* to = rows_of(task, block, row, rows).data;
-      loops_.pack_a(a.at(row, block.k), rows, block.size, const_cast<char*>(to));
+    const bool turned = layout.column != 1;  // as in pack_panels()
+    const int64_t step = turned ? kPackedAtOnce : std::max<int64_t>(1, block.size);
+    for (int64_t k = 0; k < block.size; k += step) {
+      for (int64_t at = 0; at < task.rows; at += task.height) {
+        const int64_t row = task.row + at, rows = std::min(task.height, task.rows - at);
+        if (in_place(block, rows)) continue;
+        char* const to = const_cast<char*>(rows_of(task, block, row, rows).data);
+        loops_.pack_a(a.at(row, block.k + k), rows, std::min(step, block.size - k),
+                      to + loops_.packed_a_bytes(k));
+      }
     }
   }
 }
@@ -310,9 +350,8 @@ void Product::run_pass(Pool* pool, const Pass& pass, const ProductData& data,
                        char* workspace) const {
   const int64_t count = tasks(pass), groups = parts_of(pass.panels(), block_panels_);
   const auto pack = [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      pack_panel(pass, pass.first_panel + static_cast<size_t>(k), data, workspace);
-    }
+    const size_t first = pass.first_panel + static_cast<size_t>(begin);
+    pack_panels(pass, first, first + static_cast<size_t>(end - begin), data, workspace);
   };
   std::atomic<int64_t> next{0};
   const auto work = [&](int64_t worker) {
@@ -365,7 +404,8 @@ void Product::run_alone(const ProductData& data, void* workspace) const {
 }
 
 void Product::pack(int64_t piece, const ProductData& data, void* packed) const {
-  pack_panel(passes_[0], static_cast<size_t>(piece), data, static_cast<char*>(packed));
+  const auto panel = static_cast<size_t>(piece);
+  pack_panels(passes_[0], panel, panel + 1, data, static_cast<char*>(packed));
 }
 
 void Product::run_rows(int64_t row, int64_t rows, const ProductData& data, const void* packed,

@@ -76,7 +76,7 @@ class Product {
   /// by piece. A product that is run by rows keeps all of B packed: give INT64_MAX.
   Product(ProductShape shape, int threads, int64_t packed_limit = kPackedLimit,
           const TileLoops* loops = nullptr);
-  static constexpr int64_t kPackedLimit = int64_t{8} << 20;
+  static constexpr int64_t kPackedLimit = int64_t{1} << 20;
 
   /// All of it, over the pool. `workspace`: workspace_bytes(), aligned to 64.
   void run(Pool& pool, const ProductData& data, void* workspace) const;
@@ -132,16 +132,19 @@ class Product {
   };
 
   void cut_columns();
-  void cut_depth();
+  int64_t pass_depth(int64_t limit) const;
+  void cut_depth(int64_t limit);
   void cut_passes(int64_t limit);
   void cut_rows();
   bool direct(const Panel& panel) const;
+  bool all_direct() const;
   bool in_place(const Block& block, int64_t rows) const;
   int64_t tasks(const Pass& pass) const;
   const char* panel_at(const Pass& pass, const Block& block, size_t panel,
                        const char* packed) const;
   TileRows rows_of(const Task& task, const Block& block, int64_t row, int64_t rows) const;
-  void pack_panel(const Pass& pass, size_t panel, const ProductData& data, char* packed) const;
+  void pack_panels(const Pass& pass, size_t first, size_t last, const ProductData& data,
+                   char* packed) const;
   void pack_rows(const Task& task) const;
   void run_pass(Pool* pool, const Pass& pass, const ProductData& data, char* workspace) const;
   Task make_task(const Pass& pass, const Range& range, const ProductData& data, char* workspace,

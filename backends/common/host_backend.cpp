@@ -6,13 +6,13 @@
 #include "backends/common/host_backend.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
 #include "backends/common/capture.hpp"
 #include "backends/common/group.hpp"
 #include "backends/common/handles.hpp"
+#include "backends/common/memory.hpp"
 #include "backends/common/recording.hpp"
 #include "backends/common/timing.hpp"
 
@@ -49,15 +49,13 @@ int32_t device_info(void* self, gr_device_info_t* out, gr_error_t*) noexcept {
 }
 
 int32_t allocate(void*, int64_t bytes, void** out, gr_error_t* err) noexcept {
-  const int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-  *out = bytes < 0 || rounded < bytes ? nullptr
-                                      : std::aligned_alloc(size_t(kAlignment), size_t(rounded));
+  *out = allocate_block(bytes);
   if (*out != nullptr) return GR_OK;
   const std::string text = "cannot allocate " + std::to_string(bytes) + " bytes of host memory";
   return gr_fail(err, GR_OUT_OF_MEMORY, "allocate", text.c_str());
 }
 
-void release(void*, void* memory) noexcept { std::free(memory); }
+void release(void*, void* memory) noexcept { release_block(memory); }
 
 int32_t copy(void*, const DLTensor* destination, const DLTensor* source, gr_stream_t* stream,
              gr_error_t* err) noexcept {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host frame through its C interface: claims with reasons, prepare, ports, memory.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
 #include "backends/reference/kernels.hpp"
 #include "tests/conformance/host_rig.hpp"
 
@@ -104,6 +108,31 @@ TEST(HostBackend, MemoryIsAlignedEvenWhenEmpty) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % static_cast<uintptr_t>(device.alignment), 0u);
     rig.backend.release(rig.backend.self, memory);
   }
+}
+
+/// The line of flags that the system keeps for the memory around `address`.
+std::string memory_flags(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx", &from, &to) == 2) inside = from <= at && at < to;
+    if (inside && line.rfind("VmFlags:", 0) == 0) return line + " ";
+  }
+  return "";
+}
+
+TEST(HostBackend, LargeBlocksAskForHugePages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    GTEST_SKIP() << "this system has no huge pages";
+  }
+  HostRig rig(table(), false);
+  void* memory = nullptr;
+  ASSERT_EQ(rig.backend.allocate(rig.backend.self, (9 << 20) + 5, &memory, &rig.err), GR_OK);
+  EXPECT_NE(memory_flags(memory).find(" hg "), std::string::npos) << memory_flags(memory);
+  std::memset(memory, 1, (9 << 20) + 5);
+  rig.backend.release(rig.backend.self, memory);
 }
 
 TEST(HostBackend, TooLargeAnAllocationIsAnError) {

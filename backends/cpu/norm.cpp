@@ -9,6 +9,7 @@
 #include "backends/common/tensor_access.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
+#include "backends/cpu/row_blocks.hpp"
 
 namespace gradrack::cpu {
 namespace {
@@ -90,7 +91,7 @@ class NormScaleGradKernel final : public Kernel {
   NormScaleGradKernel(const NodeSpec& node, const Context& context, bool center)
       : context_(context),
         shape_(node, 1, center),
-        block_rows_(std::max<int64_t>(32, (shape_.rows + kMostBlocks - 1) / kMostBlocks)),
+        block_rows_(sum_block_rows(shape_.rows)),
         blocks_(std::max<int64_t>(1, (shape_.rows + block_rows_ - 1) / block_rows_)) {}
 
   int64_t workspace_bytes() const override {
@@ -123,7 +124,6 @@ class NormScaleGradKernel final : public Kernel {
   }
 
  private:
-  static constexpr int64_t kMostBlocks = 16;
   const Context& context_;
   NormShape shape_;
   int64_t block_rows_, blocks_;

@@ -15,18 +15,45 @@ namespace {
 double sum_row(const float* x, int64_t n) {
   return sum_wide(n, [x](auto load) { return load(x); });
 }
-double dot_row(const float* a, const float* b, int64_t n) {
-  // Products in double too: a float product could overflow where the sum does not matter.
-  D low = {}, high = {};
+/// A load of lanes [i, i + kLanes) of an array of n, and of the last ones, padded with 0.
+struct Whole {
+  F operator()(const float* p) const { return load(p); }
+};
+struct Part {
+  int64_t n;
+  F operator()(const float* p) const { return load_part(p, n); }
+};
+
+/// body(i, loader) for each vector of n elements. Two calls, so that the loader of the tail, which
+/// goes through memory, is not in the loop.
+template <class Body>
+inline void for_vectors(int64_t n, const Body& body) {
   int64_t i = 0;
-  for (; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const F u = left >= kLanes ? load(a + i) : load_part(a + i, left);
-    const F v = left >= kLanes ? load(b + i) : load_part(b + i, left);
-    low += widen_low(u) * widen_low(v);
-    high += widen_high(u) * widen_high(v);
+  for (; i + kLanes <= n; i += kLanes) body(i, Whole{});
+  if (i < n) body(i, Part{n - i});
+}
+inline void store_whole_or_part(float* p, F v, Whole) { store(p, v); }
+inline void store_whole_or_part(float* p, F v, Part part) { store_part(p, v, part.n); }
+
+double dot_row(const float* a, const float* b, int64_t n) {
+  // Products in double too: a float product could overflow where the sum does not matter. Four
+  // sums side by side, so that one addition need not wait for another.
+  D even_low = {}, even_high = {}, odd_low = {}, odd_high = {};
+  const int64_t pairs = n / (2 * kLanes) * (2 * kLanes);
+  for (int64_t i = 0; i < pairs; i += 2 * kLanes) {
+    const F u = load(a + i), v = load(b + i);
+    even_low += widen_low(u) * widen_low(v);
+    even_high += widen_high(u) * widen_high(v);
+    const F next_u = load(a + i + kLanes), next_v = load(b + i + kLanes);
+    odd_low += widen_low(next_u) * widen_low(next_v);
+    odd_high += widen_high(next_u) * widen_high(next_v);
   }
-  return lane_sum(low + high);
+  for_vectors(n - pairs, [&](int64_t i, auto loader) {
+    const F u = loader(a + pairs + i), v = loader(b + pairs + i);
+    even_low += widen_low(u) * widen_low(v);
+    even_high += widen_high(u) * widen_high(v);
+  });
+  return lane_sum((even_low + even_high) + (odd_low + odd_high));
 }
 double sum_squares_row(const float* x, int64_t n) { return dot_row(x, x, n); }
 
@@ -129,50 +156,47 @@ RowStatistics statistics_row(const float* x, int64_t n, RowNorm norm) {
   return {mean, 1.0 / __builtin_sqrt(squares_about_row(x, mean, n) / count + norm.epsilon)};
 }
 
-/// (v - mean) * inverse in double, rounded once.
-inline F normalized(F v, RowStatistics s) {
-  return narrow((widen_low(v) - s.mean) * s.inverse, (widen_high(v) - s.mean) * s.inverse);
-}
+/// (v - mean) * inverse. The mean in two parts: rounded to one float it would cost digits where it
+/// is large beside the deviations.
+struct Normalized {
+  explicit Normalized(RowStatistics s)
+      : mean(splat(static_cast<float>(s.mean))),
+        rest(splat(static_cast<float>(s.mean - static_cast<double>(static_cast<float>(s.mean))))),
+        inverse(splat(static_cast<float>(s.inverse))) {}
+  F operator()(F v) const { return ((v - mean) - rest) * inverse; }
+  F mean, rest, inverse;
+};
 
 void norm_row(const float* x, RowStatistics s, const float* scale, const float* bias, float* y,
               int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const bool whole = left >= kLanes;
-    F v = normalized(whole ? load(x + i) : load_part(x + i, left), s);
-    if (scale != nullptr) v *= whole ? load(scale + i) : load_part(scale + i, left);
-    if (bias != nullptr) v += whole ? load(bias + i) : load_part(bias + i, left);
-    whole ? store(y + i, v) : store_part(y + i, v, left);
-  }
+  const Normalized normalized(s);
+  for_vectors(n, [&](int64_t i, auto loader) {
+    F v = normalized(loader(x + i));
+    if (scale != nullptr) v *= loader(scale + i);
+    if (bias != nullptr) v += loader(bias + i);
+    store_whole_or_part(y + i, v, loader);
+  });
 }
 
 /// inverse * (g - mean(g) - n * mean(g * n)) with g = gy * scale; RMS: no mean(g).
 void norm_grad_row(const float* gy, const float* x, RowStatistics s, const float* scale,
                    bool center, float* gx, int64_t n) {
+  const Normalized normalized(s);
   D along = {}, sum = {};
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const bool whole = left >= kLanes;
-    const F g = (whole ? load(gy + i) : load_part(gy + i, left)) *
-                (whole ? load(scale + i) : load_part(scale + i, left));
-    const F v = normalized(whole ? load(x + i) : load_part(x + i, left), s);
-    along += widen_low(g) * widen_low(v) + widen_high(g) * widen_high(v);
-    sum += widen_low(g) + widen_high(g);
-  }
+  for_vectors(n, [&](int64_t i, auto loader) {
+    const F g = loader(gy + i) * loader(scale + i);
+    const F both = g * normalized(loader(x + i));
+    along += widen_low(both) + widen_high(both);
+    if (center) sum += widen_low(g) + widen_high(g);
+  });
   const double count = static_cast<double>(n);
-  const double mean_along = lane_sum(along) / count;
-  const double mean = center ? lane_sum(sum) / count : 0.0;
-  const float a = static_cast<float>(mean_along), m = static_cast<float>(mean);
-  const float r = static_cast<float>(s.inverse);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const bool whole = left >= kLanes;
-    const F g = (whole ? load(gy + i) : load_part(gy + i, left)) *
-                (whole ? load(scale + i) : load_part(scale + i, left));
-    const F v = normalized(whole ? load(x + i) : load_part(x + i, left), s);
-    const F out = r * ((g - m) - v * a);
-    whole ? store(gx + i, out) : store_part(gx + i, out, left);
-  }
+  const F a = splat(static_cast<float>(lane_sum(along) / count));
+  const F m = splat(center ? static_cast<float>(lane_sum(sum) / count) : 0.0f);
+  for_vectors(n, [&](int64_t i, auto loader) {
+    const F g = loader(gy + i) * loader(scale + i);
+    const F v = normalized(loader(x + i));
+    store_whole_or_part(gx + i, normalized.inverse * ((g - m) - v * a), loader);
+  });
 }
 
 void norm_scale_grad_row(const float* gy, const float* x, RowStatistics s, double* sums,
@@ -185,26 +209,16 @@ void norm_scale_grad_row(const float* gy, const float* x, RowStatistics s, doubl
 /// PyTorch's AdamW: p -= lr wd p; m, v; p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).
 void adamw_row(const AdamStep& step, const float* p, const float* g, const float* m, const float* v,
                float* p_out, float* m_out, float* v_out, int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const bool whole = left >= kLanes;
-    const F gi = whole ? load(g + i) : load_part(g + i, left);
-    const F mi =
-        (whole ? load(m + i) : load_part(m + i, left)) * step.beta1 + gi * step.one_minus_beta1;
-    const F vi = (whole ? load(v + i) : load_part(v + i, left)) * step.beta2 +
-                 gi * gi * step.one_minus_beta2;
-    const F pi = (whole ? load(p + i) : load_part(p + i, left)) * step.decay;
+  for_vectors(n, [&](int64_t i, auto loader) {
+    const F gi = loader(g + i);
+    const F mi = loader(m + i) * step.beta1 + gi * step.one_minus_beta1;
+    const F vi = loader(v + i) * step.beta2 + gi * gi * step.one_minus_beta2;
+    const F pi = loader(p + i) * step.decay;
     const F out = pi - step.step_size * mi / (vsqrt(vi) * step.root_inverse + step.epsilon);
-    if (whole) {
-      store(m_out + i, mi);
-      store(v_out + i, vi);
-      store(p_out + i, out);
-    } else {
-      store_part(m_out + i, mi, left);
-      store_part(v_out + i, vi, left);
-      store_part(p_out + i, out, left);
-    }
-  }
+    store_whole_or_part(m_out + i, mi, loader);
+    store_whole_or_part(v_out + i, vi, loader);
+    store_whole_or_part(p_out + i, out, loader);
+  });
 }
 
 constexpr int kGroups = 16;  // of four numbers, side by side

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/cpu/bfloat16.hpp"
+#include "backends/cpu/elementwise.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
 
@@ -40,7 +41,7 @@ class BinaryKernel final : public BroadcastKernel {
   BinaryKernel(const NodeSpec& node, const Context& context, BinaryLoop loop, int64_t grain)
       : BroadcastKernel(node, context),
         loop_(loop),
-        alpha_(static_cast<float>(node.get_float("alpha", 1.0))),
+        alpha_(alpha_of(node)),
         grain_(grain),
         narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
@@ -135,33 +136,44 @@ std::string claim_where(const NodeSpec& node) {
   return dtype == GR_FLOAT32 ? std::string() : "X is " + host::dtype_text(dtype);
 }
 
+constexpr std::pair<const char*, Binary> kOps[] = {{"Add", Binary::kAdd},
+                                                   {"Sub", Binary::kSub},
+                                                   {"Mul", Binary::kMul},
+                                                   {"Div", Binary::kDiv},
+                                                   {"Max", Binary::kMax},
+                                                   {"Min", Binary::kMin},
+                                                   {"gradrack.GeluGrad", Binary::kGeluGrad},
+                                                   {"gradrack.SwishGrad", Binary::kSwishGrad}};
+
 }  // namespace
 
-void add_binary_kernels(host::KernelTable& table, const Context& context) {
-  struct Row {
-    const char* op;
-    Binary which;
-    int64_t grain;
-  };
-  const Row rows[] = {{"Add", Binary::kAdd, kPlainGrain},
-                      {"Sub", Binary::kSub, kPlainGrain},
-                      {"Mul", Binary::kMul, kPlainGrain},
-                      {"Div", Binary::kDiv, kPlainGrain},
-                      {"Max", Binary::kMax, kPlainGrain},
-                      {"Min", Binary::kMin, kPlainGrain},
-                      {"gradrack.SwishGrad", Binary::kSwishGrad, kFunctionGrain}};
-  const auto make = [&context](const NodeSpec& node, Binary which, int64_t grain) {
-    const BinaryLoop loop = context.loops.binary[static_cast<int>(which)];
-    return std::make_unique<BinaryKernel>(node, context, loop, grain);
-  };
-  for (const Row& row : rows) {
-    table.add({row.op, claim_two,
-               [make, row](const NodeSpec& node) { return make(node, row.which, row.grain); }});
+std::optional<Binary> binary_of(const NodeSpec& node) {
+  for (const auto& [op, which] : kOps) {
+    if (node.op != op) continue;
+    const bool tanh = which == Binary::kGeluGrad && node.get_string("approximate") == "tanh";
+    return tanh ? Binary::kGeluTanhGrad : which;
   }
-  table.add({"gradrack.GeluGrad", claim_two, [make](const NodeSpec& node) {
-               const bool tanh = node.get_string("approximate") == "tanh";
-               return make(node, tanh ? Binary::kGeluTanhGrad : Binary::kGeluGrad, kFunctionGrain);
-             }});
+  return std::nullopt;
+}
+
+void add_binary_names(std::vector<std::string>* names) {
+  for (const auto& [op, which] : kOps) names->push_back(op);
+}
+
+bool is_plain(Binary which) {
+  return which != Binary::kGeluGrad && which != Binary::kGeluTanhGrad &&
+         which != Binary::kSwishGrad;
+}
+
+void add_binary_kernels(host::KernelTable& table, const Context& context) {
+  for (const auto& [op, which] : kOps) {
+    table.add({op, claim_two, [&context](const NodeSpec& node) {
+                 const Binary loop = *binary_of(node);
+                 return std::make_unique<BinaryKernel>(
+                     node, context, context.loops.binary[static_cast<int>(loop)],
+                     is_plain(loop) ? kPlainGrain : kFunctionGrain);
+               }});
+  }
   const std::pair<const char*, Compare> comparisons[] = {
       {"Equal", Compare::kEqual},
       {"Less", Compare::kLess},

@@ -135,6 +135,8 @@ struct Simd {
   // Between bfloat16, by its bits, and float32: exact, and to nearest even.
   void (*from_bfloat16)(const uint16_t* x, float* y, int64_t n);
   void (*to_bfloat16)(const float* x, uint16_t* y, int64_t n);
+  /// There and back.
+  void (*round_bfloat16)(const float* x, float* y, int64_t n);
   /// y += alpha * x.
   void (*add_scaled)(const float* x, float alpha, float* y, int64_t n);
 

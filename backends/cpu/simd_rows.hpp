@@ -184,7 +184,7 @@ void norm_grad_row(const float* gy, const float* x, RowStatistics s, const float
   const Normalized normalized(s);
   D along = {}, sum = {};
   for_vectors(n, [&](int64_t i, auto loader) {
-    const F g = loader(gy + i) * loader(scale + i);
+    const F g = rounded(loader(gy + i) * loader(scale + i));
     const F both = g * normalized(loader(x + i));
     along += widen_low(both) + widen_high(both);
     if (center) sum += widen_low(g) + widen_high(g);
@@ -193,7 +193,7 @@ void norm_grad_row(const float* gy, const float* x, RowStatistics s, const float
   const F a = splat(static_cast<float>(lane_sum(along) / count));
   const F m = splat(center ? static_cast<float>(lane_sum(sum) / count) : 0.0f);
   for_vectors(n, [&](int64_t i, auto loader) {
-    const F g = loader(gy + i) * loader(scale + i);
+    const F g = rounded(loader(gy + i) * loader(scale + i));
     const F v = normalized(loader(x + i));
     store_whole_or_part(gx + i, normalized.inverse * ((g - m) - v * a), loader);
   });

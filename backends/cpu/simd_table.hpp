@@ -37,6 +37,7 @@ constexpr Simd make_table(const char* name) {
   t.select = select_loop;
   t.from_bfloat16 = from_bfloat16_loop;
   t.to_bfloat16 = to_bfloat16_loop;
+  t.round_bfloat16 = round_bfloat16_loop;
   t.add_scaled = add_scaled_loop;
   t.sum = sum_row;
   t.sum_squares = sum_squares_row;

@@ -44,6 +44,15 @@ inline void store_part(float* p, F v, int64_t n) {
 }
 inline F splat(float x) { return x - F{}; }
 inline D splat_wide(double x) { return x - D{}; }
+/// v as a float of its own: not one half of a fused multiply and add, which would round once less
+/// than elsewhere.
+inline F rounded(F v) {
+#if __has_builtin(__builtin_assoc_barrier)
+  return __builtin_assoc_barrier(v);
+#else
+  return v;
+#endif
+}
 inline I as_int(F v) {
   I i;
   __builtin_memcpy(&i, &v, sizeof i);

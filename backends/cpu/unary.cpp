@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/cpu/bfloat16.hpp"
+#include "backends/cpu/elementwise.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
 
@@ -18,7 +19,7 @@ class UnaryKernel final : public Kernel {
       : context_(context),
         loop_(loop),
         count_(node.inputs[0].count),
-        alpha_(static_cast<float>(node.get_float("alpha", 1.0))),
+        alpha_(alpha_of(node)),
         grain_(grain),
         narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
@@ -53,40 +54,48 @@ class UnaryKernel final : public Kernel {
   bool narrow_;  // bfloat16
 };
 
-std::unique_ptr<Kernel> make_unary(const NodeSpec& node, const Context& context, Unary which) {
-  const bool plain = which == Unary::kNeg || which == Unary::kAbs || which == Unary::kRelu ||
-                     which == Unary::kLeakyRelu || which == Unary::kSign;
-  return std::make_unique<UnaryKernel>(node, context, context.loops.unary[static_cast<int>(which)],
-                                       plain ? kPlainGrain : kFunctionGrain);
-}
+constexpr std::pair<const char*, Unary> kOps[] = {
+    {"Neg", Unary::kNeg},           {"Abs", Unary::kAbs},
+    {"Sqrt", Unary::kSqrt},         {"Exp", Unary::kExp},
+    {"Log", Unary::kLog},           {"Erf", Unary::kErf},
+    {"Tanh", Unary::kTanh},         {"Sigmoid", Unary::kSigmoid},
+    {"Relu", Unary::kRelu},         {"Sign", Unary::kSign},
+    {"Floor", Unary::kFloor},       {"Gelu", Unary::kGelu},
+    {"Swish", Unary::kSwish},       {"LeakyRelu", Unary::kLeakyRelu},
+    {"Softplus", Unary::kSoftplus}, {"Reciprocal", Unary::kReciprocal}};
 
 }  // namespace
 
+std::optional<Unary> unary_of(const NodeSpec& node) {
+  for (const auto& [op, which] : kOps) {
+    if (node.op != op) continue;
+    const bool tanh = which == Unary::kGelu && node.get_string("approximate") == "tanh";
+    return tanh ? Unary::kGeluTanh : which;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> elementwise_ops() {
+  std::vector<std::string> names;
+  for (const auto& [op, which] : kOps) names.push_back(op);
+  add_binary_names(&names);
+  return names;
+}
+
+bool is_plain(Unary which) {
+  return which == Unary::kNeg || which == Unary::kAbs || which == Unary::kRelu ||
+         which == Unary::kLeakyRelu || which == Unary::kSign;
+}
+
 void add_unary_kernels(host::KernelTable& table, const Context& context) {
-  const std::pair<const char*, Unary> ops[] = {{"Neg", Unary::kNeg},
-                                               {"Abs", Unary::kAbs},
-                                               {"Sqrt", Unary::kSqrt},
-                                               {"Exp", Unary::kExp},
-                                               {"Log", Unary::kLog},
-                                               {"Erf", Unary::kErf},
-                                               {"Tanh", Unary::kTanh},
-                                               {"Sigmoid", Unary::kSigmoid},
-                                               {"Relu", Unary::kRelu},
-                                               {"Sign", Unary::kSign},
-                                               {"Floor", Unary::kFloor},
-                                               {"Swish", Unary::kSwish},
-                                               {"LeakyRelu", Unary::kLeakyRelu},
-                                               {"Softplus", Unary::kSoftplus},
-                                               {"Reciprocal", Unary::kReciprocal}};
-  for (const auto& [op, which] : ops) {
-    table.add({op, claim_loops, [&context, which = which](const NodeSpec& node) {
-                 return make_unary(node, context, which);
+  for (const auto& [op, which] : kOps) {
+    table.add({op, claim_loops, [&context](const NodeSpec& node) {
+                 const Unary loop = *unary_of(node);
+                 return std::make_unique<UnaryKernel>(
+                     node, context, context.loops.unary[static_cast<int>(loop)],
+                     is_plain(loop) ? kPlainGrain : kFunctionGrain);
                }});
   }
-  table.add({"Gelu", claim_loops, [&context](const NodeSpec& node) {
-               const bool tanh = node.get_string("approximate") == "tanh";
-               return make_unary(node, context, tanh ? Unary::kGeluTanh : Unary::kGelu);
-             }});
 }
 
 }  // namespace gradrack::cpu

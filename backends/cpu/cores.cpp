@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -41,6 +42,14 @@ int quota_cores() {
 
 }  // namespace
 
+int openmp_threads(const char* text) {
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long first = std::strtol(text, &end, 10);  // of a list, one a level
+  const bool whole = end != text && (*end == '\0' || *end == ',' || *end == ' ');
+  return whole && first > 0 ? static_cast<int>(std::min<long>(first, 1 << 16)) : 0;
+}
+
 std::vector<int> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -57,6 +66,8 @@ int available_threads() {
   if (cores == 0) cores = static_cast<int>(std::thread::hardware_concurrency());
   const int quota = quota_cores();
   if (quota > 0) cores = std::min(cores, quota);
+  const int asked = openmp_threads(std::getenv("OMP_NUM_THREADS"));
+  if (asked > 0) cores = std::min(cores, asked);
   return std::max(cores, 1);
 }
 

@@ -11,10 +11,13 @@
 
 namespace gradrack::cpu {
 
-/// How many threads fit the process: the cores of its affinity, cut by the control group's quota;
+/// How many threads fit the process: the cores of its affinity, cut by the control group's quota and
+/// OMP_NUM_THREADS;
 /// at least 1.
 int available_threads();
 
+/// What OMP_NUM_THREADS asks for at the outermost level; 0: nothing that is a number of threads.
+int openmp_threads(const char* text);
 /// Cores of the process's affinity, by number; empty: the system does not say.
 std::vector<int> allowed_cores();
 

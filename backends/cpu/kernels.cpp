@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the families of the cpu backend. Order matters where two families know one operator:
-// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last.
+// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last. Of groups
+// the first to match has its nodes: runs of rows, which take what they find, come last.
 #include "backends/cpu/kernels.hpp"
 
 #include "backends/cpu/bfloat16.hpp"
@@ -31,6 +32,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_widened_kernels(table, context);
   add_swiglu_groups(table, context);
   add_product_groups(table, context);
+  add_update_groups(table, context);
   add_row_groups(table, context);
 }
 

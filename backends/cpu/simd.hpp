@@ -81,6 +81,7 @@ struct AdamStep {
   float step_size;     // lr / (1 - beta1^t)
   float root_inverse;  // 1 / sqrt(1 - beta2^t)
   float epsilon;
+  float factor = 1.0f;  // of the gradient
 };
 
 /// Numbers of one gradrack.Dropout.

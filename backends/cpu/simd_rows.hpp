@@ -210,7 +210,7 @@ void norm_scale_grad_row(const float* gy, const float* x, RowStatistics s, doubl
 void adamw_row(const AdamStep& step, const float* p, const float* g, const float* m, const float* v,
                float* p_out, float* m_out, float* v_out, int64_t n) {
   for_vectors(n, [&](int64_t i, auto loader) {
-    const F gi = loader(g + i);
+    const F gi = rounded(loader(g + i) * step.factor);
     const F mi = loader(m + i) * step.beta1 + gi * step.one_minus_beta1;
     const F vi = loader(v + i) * step.beta2 + gi * gi * step.one_minus_beta2;
     const F pi = loader(p + i) * step.decay;

@@ -153,6 +153,28 @@ TEST(CpuRows, BothGradientsOfANormalization) {
   }
 }
 
+TEST(CpuUpdate, FactorAndCastBeforeAdamW) {
+  for (const int64_t count : {1, 17, 1024, 70001}) {
+    for (const bool widened : {false, true}) {
+      for (const double ok : {1.0, 0.0}) {
+        const Dims dims = {count};
+        GroupCase c;
+        c.input("p", F32, dims).input("m", F32, dims, 0.1);
+        c.number("v", F32, 0.01, dims).number("lr", GR_FLOAT64, 1e-3);
+        c.number("t", GR_FLOAT64, 7).number("ok", GR_BOOL, ok).number("f", F32, 0.3);
+        c.input(widened ? "g" : "c", widened ? BF16 : F32, dims);
+        if (widened) c.node("Cast", {"g"}, "c", F32, dims);
+        c.node("Mul", {"c", "f"}, "y", F32, dims);
+        c.node("gradrack.AdamW", {"p", "y", "m", "v", "lr", "t", "ok"},
+               std::vector<std::string>{"p1", "m1", "v1"}, F32, dims,
+               {.floats = {{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"weight_decay", 0.1}}});
+        c.shown({"p1", "m1", "v1"});
+        expect_same_bits(c, widened ? "adamw_widened" : "adamw");
+      }
+    }
+  }
+}
+
 TEST(CpuRows, RefusesWhatIsNoPassOverRows) {
   const auto refusal = [](GroupCase& c) {
     std::string reason;

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "backends/cpu/cores.hpp"
@@ -180,6 +182,20 @@ TEST(CpuLibraries, StartNoThreadsOfTheirOwn) {
     EXPECT_EQ(ran.load(), 3);
   });
   EXPECT_EQ(with_openmp, before + 2);
+}
+
+TEST(CpuCores, AsManyThreadsAsTheEnvironmentAsksFor) {
+  EXPECT_EQ(cpu::openmp_threads(nullptr), 0);
+  EXPECT_EQ(cpu::openmp_threads("3"), 3);
+  EXPECT_EQ(cpu::openmp_threads("4,2"), 4);
+  for (const char* none : {"", "0", "-2", "many", "2x"}) {
+    EXPECT_EQ(cpu::openmp_threads(none), 0) << none;
+  }
+  const char* const before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("OMP_NUM_THREADS", "1", 1);
+  EXPECT_EQ(cpu::available_threads(), 1);
+  before == nullptr ? unsetenv("OMP_NUM_THREADS") : setenv("OMP_NUM_THREADS", kept.c_str(), 1);
 }
 
 TEST(CpuCores, AtLeastOneIsThere) {

@@ -42,9 +42,8 @@ void add_batch_norm_kernels(host::KernelTable& table, const Context& context);  
 // Groups of nodes, most wanted first.
 void add_swiglu_groups(host::KernelTable& table, const Context& context);   // swiglu_groups.cpp
 void add_product_groups(host::KernelTable& table, const Context& context);  // product_groups.cpp
-void add_row_groups(host::KernelTable& table, const Context& context);  // row_groups.cpp
-void add_update_groups(host::KernelTable& table, const Context& context);  // update.cpp
-void add_row_groups(host::KernelTable& table, const Context& context);     // row_groups.cpp
+void add_update_groups(host::KernelTable& table, const Context& context);   // update.cpp
+void add_row_groups(host::KernelTable& table, const Context& context);      // row_groups.cpp
 
 /// All of the above.
 void add_all_kernels(host::KernelTable& table, const Context& context);

@@ -50,7 +50,7 @@ inline void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
   __builtin_memcpy(y + i, &bits, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
 }
 
-void round_bfloat16_loop(const float* x, float* y, int64_t n) {
+inline void round_bfloat16_loop(const float* x, float* y, int64_t n) {
   map1(x, y, n, [](F v) { return widen_lanes(narrow_lanes(v)); });
 }
 

@@ -252,11 +252,10 @@ void add_update_kernels(host::KernelTable& table, const Context& context) {
 void add_update_groups(host::KernelTable& table, const Context& context) {
   const std::string update = "y = Mul(c, f); p1, m1, v1 = gradrack.AdamW(p, y, m, v, ...)";
   const auto add = [&](const char* name, const std::string& pattern) {
-    table.add_group({name, "the update of a parameter with its gradient's factor in one pass",
-                     pattern, GR_PATTERN_ACROSS, claim_scaled_adamw,
-                     [&context](const host::GroupSpec& group) {
-                       return make_scaled_adamw(group, context);
-                     }});
+    table.add_group(
+        {name, "the update of a parameter with its gradient's factor in one pass", pattern,
+         GR_PATTERN_ACROSS, claim_scaled_adamw,
+         [&context](const host::GroupSpec& group) { return make_scaled_adamw(group, context); }});
   };
   add("adamw_widened", "c = Cast(g); " + update);
   add("adamw", update);

@@ -15,6 +15,8 @@ const host::KernelTable& table() {
   static const host::KernelTable instance = [] {
     host::KernelTable t;
     cpu::add_all_kernels(t, context);
+    cpu::add_update_groups(t, context);
+    cpu::add_row_groups(t, context);
     return t;
   }();
   return instance;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the families of the cpu backend. Order matters where two families know one operator:
-// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last. Of groups
-// the first to match has its nodes: runs of rows, which take what they find, come last.
+// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last. Of
+// groups the first to match has its nodes: runs of rows, which take what they find, come last.
 #include "backends/cpu/kernels.hpp"
 
 #include "backends/cpu/bfloat16.hpp"

@@ -11,9 +11,8 @@
 
 namespace gradrack::cpu {
 
-/// How many threads fit the process: the cores of its affinity, cut by the control group's quota and
-/// OMP_NUM_THREADS;
-/// at least 1.
+/// How many threads fit the process: the cores of its affinity, cut by the control group's quota
+/// and OMP_NUM_THREADS; at least 1.
 int available_threads();
 
 /// What OMP_NUM_THREADS asks for at the outermost level; 0: nothing that is a number of threads.

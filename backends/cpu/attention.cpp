@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is around attention (flash_attention.cpp), or what it is made of where it is decomposed:
-// RotaryEmbedding, gradrack.CausalMask, Trilu; and gradrack.Dropout. All on float32.
+// What attention (flash_attention.cpp) is made of where it is decomposed: gradrack.CausalMask and
+// Trilu; and gradrack.Dropout. All on float32.
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 
 #include "backends/common/tensor_access.hpp"
-#include "backends/cpu/index_check.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/loop_plan.hpp"
 
@@ -16,69 +15,6 @@ namespace {
 
 using host::Kernel;
 using host::NodeSpec;
-
-/// Pairs (a, b) become (a cos - b sin, a sin + b cos), with angles by position.
-class RotaryKernel final : public Kernel {
- public:
-  RotaryKernel(const NodeSpec& node, const Context& context) : context_(context) {
-    const host::Dims& x = node.inputs[0].dims;
-    packed_ = x.size() == 3;
-    batch_ = x[0];
-    length_ = packed_ ? x[1] : x[2];
-    heads_ = packed_ ? node.get_int("num_heads") : x[1];
-    size_ = packed_ ? x[2] / heads_ : x[3];
-    const int64_t rotated = node.get_int("rotary_embedding_dim");
-    half_ = (rotated == 0 ? size_ : rotated) / 2;
-    interleaved_ = node.get_int("interleaved") != 0;
-    by_position_ = node.has_input(3);
-    positions_ = by_position_ ? node.inputs[1].dims[0] : 0;
-    cache_batch_ = by_position_ || node.inputs[1].dims[0] == 1 ? 0 : length_ * half_;
-  }
-  int in_place(int) const override { return 0; }
-
-  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*,
-              gr_error_t* err) const override {
-    const Indices positions(by_position_ ? in[3] : in[0], by_position_ ? GR_INT64 : 0);
-    if (by_position_ && !positions.check(batch_ * length_, positions_, "RotaryEmbedding", err)) {
-      return err->code;
-    }
-    const float* x = host::data<float>(in[0]);
-    const float *cos = host::data<float>(in[1]), *sin = host::data<float>(in[2]);
-    float* y = host::data<float>(out[0]);
-    const int64_t grain = std::max<int64_t>(1, kPlainGrain / std::max<int64_t>(1, size_));
-    context_.pool.parallel(batch_ * heads_ * length_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        int64_t b = 0, t = 0;
-        place(row, &b, &t);
-        const int64_t angle = by_position_ ? positions.at(b * length_ + t, positions_) * half_
-                                           : b * cache_batch_ + t * half_;
-        rotate(x + row * size_, cos + angle, sin + angle, y + row * size_);
-      }
-    });
-    return GR_OK;
-  }
-
- private:
-  /// Batch and time of a row of `size_` features, in the order of memory.
-  void place(int64_t row, int64_t* b, int64_t* t) const {
-    *b = row / (heads_ * length_);
-    *t = packed_ ? row / heads_ % length_ : row % length_;
-  }
-  void rotate(const float* x, const float* cos, const float* sin, float* y) const {
-    const int64_t step = interleaved_ ? 2 : 1, gap = interleaved_ ? 1 : half_;
-    for (int64_t k = 0; k < half_; ++k) {
-      const float a = x[k * step], b = x[k * step + gap];
-      y[k * step] = a * cos[k] - b * sin[k];
-      y[k * step + gap] = a * sin[k] + b * cos[k];
-    }
-    if (y == x) return;
-    for (int64_t k = 2 * half_; k < size_; ++k) y[k] = x[k];
-  }
-
-  const Context& context_;
-  bool packed_, interleaved_, by_position_;
-  int64_t batch_, length_, heads_, size_, half_, positions_, cache_batch_;
-};
 
 /// Keeps one side of a diagonal of [..., T, S]; the other side gets one number.
 class TriangleKernel final : public Kernel {
@@ -162,14 +98,6 @@ class DropoutKernel final : public Kernel {
   bool mask_;
 };
 
-std::string claim_rotary(const NodeSpec& node) {
-  std::string reason = claim_float32(node);
-  if (reason.empty() && node.has_input(3) && node.inputs[3].dtype != GR_INT64) {
-    reason = "position_ids are " + host::dtype_text(node.inputs[3].dtype);
-  }
-  return reason;
-}
-
 std::string claim_trilu(const NodeSpec& node) {
   std::vector<int64_t> k;
   if (node.has_input(1) && !node.known_ints(1, &k)) return "k is not a constant";
@@ -179,9 +107,6 @@ std::string claim_trilu(const NodeSpec& node) {
 }  // namespace
 
 void add_attention_kernels(host::KernelTable& table, const Context& context) {
-  table.add({"RotaryEmbedding", claim_rotary, [&context](const NodeSpec& node) {
-               return std::make_unique<RotaryKernel>(node, context);
-             }});
   table.add({"gradrack.CausalMask", claim_float32, [&context](const NodeSpec& node) {
                return std::make_unique<TriangleKernel>(node, context, false, 0,
                                                        -std::numeric_limits<float>::infinity());

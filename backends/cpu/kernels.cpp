@@ -24,6 +24,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_loss_kernels(table, context);
   add_update_kernels(table, context);
   add_attention_kernels(table, context);
+  add_rotary_kernels(table, context);
   add_flash_attention_kernels(table, context);
   add_conv_kernels(table, context);
   add_conv_weight_grad_kernels(table, context);

@@ -31,6 +31,7 @@ void add_bfloat16_conv_kernels(host::KernelTable& table,
 void add_loss_kernels(host::KernelTable& table, const Context& context);       // loss.cpp
 void add_update_kernels(host::KernelTable& table, const Context& context);     // update.cpp
 void add_attention_kernels(host::KernelTable& table, const Context& context);  // attention.cpp
+void add_rotary_kernels(host::KernelTable& table, const Context& context);     // rotary.cpp
 void add_flash_attention_kernels(host::KernelTable& table,
                                  const Context& context);                 // flash_attention.cpp
 void add_conv_kernels(host::KernelTable& table, const Context& context);  // conv.cpp

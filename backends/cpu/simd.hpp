@@ -126,6 +126,22 @@ struct ConvLoops {
                int64_t y_step);
 };
 
+/// What of a product a causal mask leaves: of C, the columns below `diagonal` + row of a tile's end
+/// (the rest is not written); or of k, what is below that, or from row - `diagonal` on.
+enum class Triangle { kNone, kColumns, kDepthEnd, kDepthBegin };
+
+/// C[m, n] (+)= A[m, k] B[k, n]. A has any strides. B lies in panels of Simd::panel columns, each
+/// [k, panel] in one piece; columns of C are written up to the next multiple of half a panel.
+struct PanelProduct {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_row = 0, a_column = 1;
+  int64_t b_panel = 0;  // elements from one panel to the next
+  int64_t c_row = 0;
+  bool add = false;
+  Triangle triangle = Triangle::kNone;
+  int64_t diagonal = 0;
+};
+
 struct Simd {
   const char* name;
   UnaryLoop unary[static_cast<int>(Unary::kCount)];
@@ -181,6 +197,25 @@ struct Simd {
   /// Writes the new parameter and moments; outputs may be the inputs' memory.
   void (*adamw)(const AdamStep& step, const float* p, const float* g, const float* m,
                 const float* v, float* p_out, float* m_out, float* v_out, int64_t n);
+  // Attention (simd_panels.hpp, simd_attention.hpp).
+  int64_t panel;  // columns
+  void (*panel_product)(const PanelProduct& shape, const float* a, const float* b, float* c);
+  /// Rows of x [rows, n] as the panels of B [rows, n], and of its transpose [n, rows]. What panels
+  /// are longer than that becomes 0.
+  void (*pack_rows)(const float* x, int64_t x_row, int64_t rows, int64_t n, float* panels,
+                    int64_t b_panel);
+  void (*pack_columns)(const float* x, int64_t x_row, int64_t rows, int64_t n, float* panels,
+                       int64_t b_panel);
+  /// x = exp(factor (x - max)), factor above 0; gives their sum, 0 where all were -infinity.
+  float (*exp_weights)(float* x, float factor, int64_t n);
+  /// With p = e inverse: e = p, g = p (g - sum(g p)).
+  void (*weights_grad)(float* e, float* g, float inverse, int64_t n);
+  /// Pairs of `half` features of one position, apart or neighbours, turned; y may be x.
+  void (*rotate_halves)(const float* x, const float* cos, const float* sin, float* y, int64_t half);
+  void (*rotate_halves_bfloat16)(const uint16_t* x, const float* cos, const float* sin, uint16_t* y,
+                                 int64_t half);
+  void (*rotate_pairs)(const float* x, const float* cos, const float* sin, float* y, int64_t half);
+
   /// Groups [first, last) of four elements of `count`; mask may be null.
   void (*dropout)(const DropoutStep& step, const float* x, float* y, uint8_t* mask, int64_t first,
                   int64_t last, int64_t count);

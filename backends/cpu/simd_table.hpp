@@ -3,10 +3,12 @@
 // simd_<set>.cpp alone; internal linkage: see simd_vector.hpp.
 #pragma once
 
+#include "backends/cpu/simd_attention.hpp"
 #include "backends/cpu/simd_bfloat16.hpp"
 #include "backends/cpu/simd_channels.hpp"
 #include "backends/cpu/simd_conv.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
+#include "backends/cpu/simd_panels.hpp"
 #include "backends/cpu/simd_rows.hpp"
 
 namespace gradrack::cpu {
@@ -62,6 +64,15 @@ constexpr Simd make_table(const char* name) {
   t.adamw = adamw_row;
   t.dropout = dropout_groups;
   t.conv = make_conv_loops();
+  t.panel = kPanel;
+  t.panel_product = panel_product;
+  t.pack_rows = pack_rows;
+  t.pack_columns = pack_columns;
+  t.exp_weights = exp_weights_row;
+  t.weights_grad = weights_grad_row;
+  t.rotate_halves = rotate_halves_row<float>;
+  t.rotate_halves_bfloat16 = rotate_halves_row<uint16_t>;
+  t.rotate_pairs = rotate_pairs_row;
   return t;
 }
 

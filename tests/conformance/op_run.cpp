@@ -84,6 +84,22 @@ std::vector<gr_attr_t> c_attrs(const Attrs& attrs) {
   return out;
 }
 
+host::NodeSpec node_spec(const Node& node, const std::vector<gr_value_type_t>& in,
+                         const std::vector<gr_value_type_t>& out) {
+  const std::vector<gr_attr_t> attrs = c_attrs(node.attrs);
+  gr_node_view_t view = {};
+  view.struct_size = sizeof view;
+  view.domain = node.op->domain.c_str();
+  view.op = node.op->name.c_str();
+  view.inputs = in.data();
+  view.outputs = out.data();
+  view.attrs = attrs.data();
+  view.input_count = static_cast<uint32_t>(in.size());
+  view.output_count = static_cast<uint32_t>(out.size());
+  view.attr_count = static_cast<uint32_t>(attrs.size());
+  return host::NodeSpec(view);
+}
+
 OpOutput read(const Buffer& buffer) {
   OpOutput out{buffer.dtype, buffer.shape, {}};
   if (buffer.dtype == GR_BFLOAT16) {
@@ -100,6 +116,32 @@ OpOutput read(const Buffer& buffer) {
 }
 
 }  // namespace
+
+host::NodeSpec case_node(const OpCase& c) {
+  const auto made = case_graph(c);
+  EXPECT_TRUE(made.ok()) << c.text() << ": " << made.status().message();
+  if (!made.ok()) return {};
+  const Node& node = made->nodes().back();
+  std::vector<std::vector<int64_t>> shapes;
+  shapes.reserve(node.inputs.size() + node.outputs.size());
+  const auto types = [&](const std::vector<ValueId>& values) {
+    std::vector<gr_value_type_t> out;
+    for (const ValueId id : values) {
+      if (id == GR_NO_VALUE) {
+        out.push_back({GR_NO_VALUE, 0, 0, 0, nullptr, nullptr});
+        continue;
+      }
+      const Type& type = made->value(id).type;
+      shapes.emplace_back();
+      for (const Dim& dim : type.shape) shapes.back().push_back(dim.number());
+      out.push_back({id, type.dtype, static_cast<uint32_t>(type.shape.size()), 0,
+                     shapes.back().data(), nullptr});
+    }
+    return out;
+  };
+  const std::vector<gr_value_type_t> in = types(node.inputs), out = types(node.outputs);
+  return node_spec(node, in, out);
+}
 
 OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed, bool in_place) {
   OpAnswer answer;
@@ -127,19 +169,7 @@ OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed
     out[k].make(type.dtype, dims);
     out_types.push_back(out[k].type(node.outputs[k], false));
   }
-  const std::vector<gr_attr_t> attrs = c_attrs(node.attrs);
-  gr_node_view_t view = {};
-  view.struct_size = sizeof view;
-  view.domain = node.op->domain.c_str();
-  view.op = node.op->name.c_str();
-  view.inputs = in_types.data();
-  view.outputs = out_types.data();
-  view.attrs = attrs.data();
-  view.input_count = static_cast<uint32_t>(in_types.size());
-  view.output_count = static_cast<uint32_t>(out_types.size());
-  view.attr_count = static_cast<uint32_t>(attrs.size());
-
-  const host::NodeSpec view_spec(view);
+  const host::NodeSpec view_spec = node_spec(node, in_types, out_types);
   const host::KernelEntry* entry = table.match(view_spec, &answer.refused);
   if (entry == nullptr) return answer;
   answer.refused.clear();

@@ -30,6 +30,10 @@ struct OpAnswer {
   std::vector<OpOutput> outputs;
 };
 
+/// The case's node as a table of kernels sees it, without the contents of constants. A case that
+/// the graph refuses fails the calling test.
+host::NodeSpec case_node(const OpCase& c);
+
 /// Runs the case; a case that the graph refuses fails the calling test. `in_place`: outputs take
 /// the memory of the inputs that the kernel allows.
 OpAnswer run_case(const OpCase& c, const host::KernelTable& table, uint64_t seed,

@@ -4,7 +4,18 @@
 
 #include <omp.h>
 
+#include "backends/cpu/context.hpp"
+
 namespace gradrack::cpu {
+
+void cap_onednn() {
+  if (isa_allows(Isa::kAmx)) return;  // ONEDNN_MAX_CPU_ISA may still ask for less
+  static const dnnl::status capped =
+      dnnl::set_max_cpu_isa(isa_allows(Isa::kAvx512) ? dnnl::cpu_isa::avx512_core_bf16
+                            : isa_allows(Isa::kAvx2) ? dnnl::cpu_isa::avx2
+                                                     : dnnl::cpu_isa::sse41);
+  (void)capped;  // refused only by a oneDNN that was used already: the first Context comes first
+}
 
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

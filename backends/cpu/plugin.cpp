@@ -80,6 +80,8 @@ std::string describe(const Division& division, const char* loops, bool pinned) {
 int32_t create(const gr_host_t* host, const gr_options_t* values, void* instance,
                gr_error_t* err) noexcept {
   return gradrack::host::guarded("create", err, [&]() -> int32_t {
+    const std::string isa = cpu::isa_problem();
+    if (!isa.empty()) return gr_fail(err, GR_INVALID_ARGUMENT, "GRADRACK_CPU_ISA", isa.c_str());
     Division division;
     const int32_t status = read_division(values, &division, err);
     if (status != GR_OK) return status;

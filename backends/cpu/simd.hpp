@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace gradrack::cpu {
 
@@ -227,6 +228,8 @@ struct Simd {
 enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
 /// GRADRACK_CPU_ISA does not ask for less (simd_select.cpp). [any]
 bool isa_allows(Isa isa);
+/// Why the value of GRADRACK_CPU_ISA is no set of instructions; empty: it is one, or not set. [any]
+std::string isa_problem();
 
 /// The best table for this processor. [any]
 const Simd& simd();

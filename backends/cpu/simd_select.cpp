@@ -27,14 +27,25 @@ bool has_avx2() {
 #endif
 }
 
-/// What the environment asks for; the most where it says nothing, or nothing known.
+struct IsaName {
+  const char* name;
+  Isa isa;
+};
+constexpr IsaName kIsaNames[] = {
+    {"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avx512", Isa::kAvx512}, {"amx", Isa::kAmx}};
+
+const IsaName* isa_named(const char* wanted) {
+  for (const IsaName& each : kIsaNames) {
+    if (std::strcmp(wanted, each.name) == 0) return &each;
+  }
+  return nullptr;
+}
+
+/// What the environment asks for; the most where it says nothing.
 Isa highest_allowed() {
   const char* wanted = std::getenv("GRADRACK_CPU_ISA");
-  if (wanted == nullptr) return Isa::kAmx;
-  if (std::strcmp(wanted, "scalar") == 0) return Isa::kScalar;
-  if (std::strcmp(wanted, "avx2") == 0) return Isa::kAvx2;
-  if (std::strcmp(wanted, "avx512") == 0) return Isa::kAvx512;
-  return Isa::kAmx;
+  const IsaName* const found = wanted != nullptr ? isa_named(wanted) : nullptr;
+  return found != nullptr ? found->isa : Isa::kAmx;  // no name: isa_problem() stops the backend
 }
 
 const Simd* choose() {
@@ -48,6 +59,12 @@ const Simd* choose() {
 bool isa_allows(Isa isa) {
   static const Isa highest = highest_allowed();
   return isa <= highest;
+}
+
+std::string isa_problem() {
+  const char* wanted = std::getenv("GRADRACK_CPU_ISA");
+  if (wanted == nullptr || isa_named(wanted) != nullptr) return {};
+  return std::string("'") + wanted + "' is none of scalar, avx2, avx512 and amx";
 }
 
 const Simd& simd() {

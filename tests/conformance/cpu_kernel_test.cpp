@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cpu backend's kernels refuse, and the pool they share.
+#include <oneapi/dnnl/dnnl.h>
+
 #include <atomic>
 #include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "backends/cpu/amx.hpp"
 #include "backends/cpu/kernels.hpp"
+#include "backends/cpu/tiles.hpp"
 #include "tests/conformance/op_run.hpp"
 
 namespace gradrack::conformance {
@@ -94,6 +98,24 @@ TEST(CpuKernel, ClaimsNameWhatIsInTheWay) {
   EXPECT_EQ(
       run_case({"gradrack.FusedMatMul", {wide({2, 3}), wide({3, 2})}, {}}, table(), 1).refused,
       "input 0 is float64");
+}
+
+// Under a cap, too, which ctest runs this program with: see gradrack_add_isa_tests.
+TEST(CpuIsa, NoCodeIsAboveTheCap) {
+  const std::string loops = context().loops.name;
+  if (!cpu::isa_allows(cpu::Isa::kAmx)) {
+    EXPECT_FALSE(cpu::amx_usable());
+    EXPECT_NE(&cpu::tile_loops(true), cpu::tiles_amx());
+    EXPECT_LT(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx512_core_amx);
+  }
+  if (!cpu::isa_allows(cpu::Isa::kAvx512)) {
+    EXPECT_NE(loops, "avx512");
+    EXPECT_FALSE(cpu::tile_loops(true).narrow);
+    EXPECT_LE(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx2);
+  }
+  if (!cpu::isa_allows(cpu::Isa::kAvx2)) {
+    EXPECT_EQ(loops, cpu::simd_base()->name);
+  }
 }
 
 TEST(CpuPool, RunsEachPieceOnceUnderManyCallers) {

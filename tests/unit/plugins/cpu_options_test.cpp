@@ -2,6 +2,8 @@
 // Options of the cpu backend: how its threads are divided among streams, through the C ABI.
 #include <dirent.h>
 
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "tests/unit/plugins/loaded_plugin.hpp"
@@ -53,6 +55,18 @@ TEST(CpuOptions, ThreadsAreDividedAmongStreams) {
     EXPECT_NE(std::string(info_of(cpu).description).find(c.threads), std::string::npos)
         << info_of(cpu).description;
   }
+}
+
+TEST(CpuOptions, AnUnknownSetOfInstructionsIsAnError) {
+  const char* const before = std::getenv("GRADRACK_CPU_ISA");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("GRADRACK_CPU_ISA", "AVX2", 1);
+  const Cpu cpu(factory(), {});
+  before != nullptr ? setenv("GRADRACK_CPU_ISA", kept.c_str(), 1) : unsetenv("GRADRACK_CPU_ISA");
+  EXPECT_EQ(cpu.status(), GR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(cpu.message()).find("'AVX2' is none of scalar, avx2, avx512 and amx"),
+            std::string::npos)
+      << cpu.message();
 }
 
 TEST(CpuOptions, EveryCoreIsUsedWhenNothingIsSaid) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "backends/common/group.hpp"
 #include "backends/common/tensor_access.hpp"
 #include "backends/cpu/index_check.hpp"
 #include "backends/cpu/kernels.hpp"
@@ -63,7 +64,28 @@ class GatherKernel final : public Kernel {
   int64_t bytes_;
 };
 
-/// gy, indices, shape -> gx. Each thread owns a range of columns, so each sum has one order.
+/// gx[index] += gy for each index, [outer, axis, inner] and [outer, count, inner]. Each thread owns
+/// a range of columns, so each sum has one order.
+void add_gathered(const Context& context, const GatherShape& s, const Indices& indices,
+                  const float* gy, float* gx) {
+  const int64_t width = std::max<int64_t>(16, (s.inner + 3) / 4),
+                cuts = (s.inner + width - 1) / width;
+  const int64_t work = std::max<int64_t>(1, s.count * width);
+  context.pool.parallel(
+      s.outer * cuts, std::max<int64_t>(1, kPlainGrain / work), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const int64_t from = k % cuts * width, n = std::min(width, s.inner - from);
+          const int64_t o = k / cuts;
+          for (int64_t i = 0; i < s.count; ++i) {
+            const int64_t row = o * s.axis + indices.at(i, s.axis);
+            context.loops.add_scaled(gy + (o * s.count + i) * s.inner + from, 1.0f,
+                                     gx + row * s.inner + from, n);
+          }
+        }
+      });
+}
+
+/// gy, indices, shape -> gx.
 class GatherGradKernel final : public Kernel {
  public:
   GatherGradKernel(const NodeSpec& node, const Context& context)
@@ -77,24 +99,11 @@ class GatherGradKernel final : public Kernel {
     const GatherShape& s = shape_;
     const Indices indices(in[1], index_);
     if (!indices.check(s.count, s.axis, "GatherGrad", err)) return err->code;
-    const float* gy = host::data<float>(in[0]);
-    float* gx = host::data<float>(out[0]);
-    std::memset(gx, 0, static_cast<size_t>(s.outer * s.axis * s.inner) * sizeof(float));
-    const int64_t width = std::max<int64_t>(16, (s.inner + 3) / 4),
-                  cuts = (s.inner + width - 1) / width;
-    const int64_t work = std::max<int64_t>(1, s.count * width);
-    context_.pool.parallel(
-        s.outer * cuts, std::max<int64_t>(1, kPlainGrain / work), [&](int64_t begin, int64_t end) {
-          for (int64_t k = begin; k < end; ++k) {
-            const int64_t from = k % cuts * width, n = std::min(width, s.inner - from);
-            const int64_t o = k / cuts;
-            for (int64_t i = 0; i < s.count; ++i) {
-              const int64_t row = o * s.axis + indices.at(i, s.axis);
-              context_.loops.add_scaled(gy + (o * s.count + i) * s.inner + from, 1.0f,
-                                        gx + row * s.inner + from, n);
-            }
-          }
-        });
+    float* const gx = host::data<float>(out[0]);
+    context_.pool.parallel(s.outer * s.axis * s.inner, kPlainGrain, [&](int64_t from, int64_t to) {
+      std::memset(gx + from, 0, static_cast<size_t>(to - from) * sizeof(float));
+    });
+    add_gathered(context_, s, indices, host::data<float>(in[0]), gx);
     return GR_OK;
   }
 
@@ -102,6 +111,46 @@ class GatherGradKernel final : public Kernel {
   const Context& context_;
   GatherShape shape_;
   gr_dtype_t index_;
+};
+
+/// A gradient plus that of a Gather from the same table, in the memory of the first where it may.
+class GatherGradSumKernel final : public Kernel {
+ public:
+  GatherGradSumKernel(const host::GroupSpec& group, const Context& context)
+      : context_(context),
+        shape_(group.nodes[0].outputs[0].dims, group.nodes[0].inputs[1].count,
+               group.nodes[0].get_axis("axis", group.nodes[0].outputs[0].rank())),
+        index_(group.nodes[0].inputs[1].dtype),
+        gy_(group.input(group.nodes[0].inputs[0].id)),
+        indices_(group.input(group.nodes[0].inputs[1].id)) {
+    for (const host::TensorSpec& term : group.nodes[1].inputs) {
+      if (term.id != group.nodes[0].outputs[0].id) sum_ = group.input(term.id);
+    }
+  }
+  int in_place(int) const override { return sum_; }
+
+  int32_t run(const DLTensor* const* in, DLTensor* const* out, void*,
+              gr_error_t* err) const override {
+    const GatherShape& s = shape_;
+    const Indices indices(in[indices_], index_);
+    if (!indices.check(s.count, s.axis, "GatherGrad", err)) return err->code;
+    const float* const sum = host::data<float>(in[sum_]);
+    float* const gx = host::data<float>(out[0]);
+    if (gx != sum) {
+      context_.pool.parallel(
+          s.outer * s.axis * s.inner, kPlainGrain, [&](int64_t from, int64_t to) {
+            std::memcpy(gx + from, sum + from, static_cast<size_t>(to - from) * sizeof(float));
+          });
+    }
+    add_gathered(context_, s, indices, host::data<float>(in[gy_]), gx);
+    return GR_OK;
+  }
+
+ private:
+  const Context& context_;
+  GatherShape shape_;
+  gr_dtype_t index_;
+  int gy_, indices_, sum_ = -1;
 };
 
 /// Walks the places of `indices`; place k reads or writes data at offset(k).
@@ -198,6 +247,16 @@ std::string claim_float_indices(const NodeSpec& node) {
   return reason.empty() ? claim_indices(node) : reason;
 }
 
+std::string claim_gather_grad_sum(const host::GroupSpec& group) {
+  const NodeSpec &gather = group.nodes[0], &add = group.nodes[1];
+  const std::string reason = claim_float_indices(gather);
+  if (!reason.empty()) return reason;
+  if (group.output(gather.outputs[0].id) >= 0) return "the gradient of Gather is read outside";
+  if (add.inputs[0].id == add.inputs[1].id) return "both terms are the gradient of Gather";
+  if (add.inputs[0].dims != add.inputs[1].dims) return "the sum broadcasts";
+  return {};
+}
+
 std::string claim_elements(const NodeSpec& node) {
   const gr_dtype_t dtype = node.inputs[0].dtype;
   if (dtype != GR_FLOAT32 && dtype != GR_FLOAT64 && dtype != GR_INT64) {
@@ -229,6 +288,11 @@ void add_index_kernels(host::KernelTable& table, const Context& context) {
   table.add({"gradrack.GatherGrad", claim_float_indices, [&context](const NodeSpec& node) {
                return std::make_unique<GatherGradKernel>(node, context);
              }});
+  table.add_group({"gather_grad_sum", "adds the rows of a table's gradient to another in place",
+                   "g = gradrack.GatherGrad(gy, i, ...); y = Add(g, x)", 0, claim_gather_grad_sum,
+                   [&context](const host::GroupSpec& group) {
+                     return std::make_unique<GatherGradSumKernel>(group, context);
+                   }});
   table.add({"GatherElements", claim_elements, [&context](const NodeSpec& node) {
                return make_elements<GatherElementsKernel>(node, context);
              }});

@@ -12,6 +12,15 @@
 
 namespace gradrack::cpu {
 
+/// Fills the error of a label outside [0, classes) at `position`.
+inline void fail_label(int64_t label, int64_t position, int64_t classes, bool has_ignore,
+                       gr_error_t* err) {
+  const std::string text = "label " + std::to_string(label) + " at position " +
+                           std::to_string(position) + " is outside [0, " + std::to_string(classes) +
+                           ")" + (has_ignore ? " and is not ignore_index" : "");
+  gr_fail(err, GR_OUT_OF_RANGE, "SoftmaxCrossEntropyLoss", text.c_str());
+}
+
 class Indices {
  public:
   Indices(const DLTensor* tensor, gr_dtype_t dtype)

@@ -22,6 +22,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_slice_kernels(table, context);
   add_index_kernels(table, context);
   add_loss_kernels(table, context);
+  add_linear_loss_groups(table, context);
   add_update_kernels(table, context);
   add_attention_kernels(table, context);
   add_rotary_kernels(table, context);

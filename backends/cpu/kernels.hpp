@@ -28,8 +28,10 @@ void add_index_kernels(host::KernelTable& table, const Context& context);    // 
 void add_bfloat16_conv_kernels(host::KernelTable& table,
                                const Context& context);  // bfloat16_conv.cpp
 
-void add_loss_kernels(host::KernelTable& table, const Context& context);       // loss.cpp
-void add_update_kernels(host::KernelTable& table, const Context& context);     // update.cpp
+void add_loss_kernels(host::KernelTable& table, const Context& context);  // loss.cpp
+void add_linear_loss_groups(host::KernelTable& table,
+                            const Context& context);                        // linear_loss_group.cpp
+void add_update_kernels(host::KernelTable& table, const Context& context);  // update.cpp
 void add_attention_kernels(host::KernelTable& table, const Context& context);  // attention.cpp
 void add_rotary_kernels(host::KernelTable& table, const Context& context);     // rotary.cpp
 void add_flash_attention_kernels(host::KernelTable& table,

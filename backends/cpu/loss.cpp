@@ -44,11 +44,7 @@ struct LossShape {
       const int64_t label = labels.raw(row);
       if (ignored(label)) continue;
       if (label < 0 || label >= classes) {
-        const std::string text = "label " + std::to_string(label) + " at position " +
-                                 std::to_string(row) + " is outside [0, " +
-                                 std::to_string(classes) + ")" +
-                                 (has_ignore ? " and is not ignore_index" : "");
-        gr_fail(err, GR_OUT_OF_RANGE, "SoftmaxCrossEntropyLoss", text.c_str());
+        fail_label(label, row, classes, has_ignore, err);
         return -1;
       }
       ++counted;

@@ -222,6 +222,13 @@ struct Simd {
                   int64_t last, int64_t count);
 
   ConvLoops conv;
+
+  // One row of classes each, a column for every example (linear_loss.hpp).
+  /// total += exp(x - largest).
+  void (*add_exp_of_columns)(const float* x, const float* largest, float* total, int64_t n);
+  /// y = scale exp(x - shift); 0 where the scale is 0, whatever x is.
+  void (*softmax_of_columns)(const float* x, const float* shift, const float* scale, float* y,
+                             int64_t n);
 };
 
 /// Sets of instructions, each with those before it.

@@ -6,6 +6,7 @@
 #include "backends/cpu/simd_attention.hpp"
 #include "backends/cpu/simd_bfloat16.hpp"
 #include "backends/cpu/simd_channels.hpp"
+#include "backends/cpu/simd_columns.hpp"
 #include "backends/cpu/simd_conv.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
 #include "backends/cpu/simd_panels.hpp"
@@ -73,6 +74,8 @@ constexpr Simd make_table(const char* name) {
   t.rotate_halves = rotate_halves_row<float>;
   t.rotate_halves_bfloat16 = rotate_halves_row<uint16_t>;
   t.rotate_pairs = rotate_pairs_row;
+  t.add_exp_of_columns = add_exp_of_columns_row;
+  t.softmax_of_columns = softmax_of_columns_row;
   return t;
 }
 

@@ -6,10 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <span>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "core/device/convert.hpp"
+#include "core/graph/graph.hpp"
 #include "gradrack/philox.h"
 
 namespace gradrack {
@@ -37,6 +42,39 @@ std::array<double, 2> draw_pair(const gr_init_t& init, uint64_t seed, uint64_t h
   return {init.a + radius * std::cos(angle), init.a + radius * std::sin(angle)};
 }
 
+/// What one thread writes: elements [begin, end); `begin` is even, so that pairs do not straddle.
+struct Part {
+  const gr_init_t& init;
+  gr_dtype_t dtype;
+  uint64_t seed, hash;
+  int64_t begin, end;
+};
+
+Status write_part(const Part& part, std::byte* out) {
+  constexpr int64_t kBlock = 1024;
+  std::array<double, kBlock> block;
+  block.fill(part.init.a);
+  for (int64_t at = part.begin; at < part.end; at += kBlock) {
+    const int64_t n = std::min(kBlock, part.end - at);
+    if (part.init.kind != GR_INIT_CONSTANT) {
+      for (int64_t k = 0; k < n; k += 2) {
+        const auto place = static_cast<uint64_t>((at + k) / 2);
+        const auto pair = draw_pair(part.init, part.seed, part.hash, place);
+        block[static_cast<size_t>(k)] = pair[0];
+        block[static_cast<size_t>(k) + 1] = pair[1];
+      }
+    }
+    GR_TRY(write_numbers(part.dtype, std::span<const double>(block.data(), static_cast<size_t>(n)),
+                         out + at * gr_dtype_bytes(part.dtype)));
+  }
+  return {};
+}
+
+/// Bytes of zeros need no conversion.
+bool is_zero(const gr_init_t& init) {
+  return init.kind == GR_INIT_CONSTANT && init.a == 0.0 && !std::signbit(init.a);
+}
+
 }  // namespace
 
 Status write_initial(const std::string& name, gr_dtype_t dtype, const gr_init_t& init,
@@ -44,24 +82,34 @@ Status write_initial(const std::string& name, gr_dtype_t dtype, const gr_init_t&
   if (init.kind < GR_INIT_CONSTANT || init.kind > GR_INIT_UNIFORM) {
     return invalid_argument("'" + name + "': unknown initializer " + std::to_string(init.kind));
   }
-  constexpr int64_t kBlock = 1024;  // even, so that pairs do not straddle
-  std::array<double, kBlock> block;
-  block.fill(init.a);
+  auto* const to = static_cast<std::byte*>(out);
+  if (is_zero(init) && is_real(dtype)) {
+    std::memset(to, 0, static_cast<size_t>(count * gr_dtype_bytes(dtype)));
+    return {};
+  }
+  constexpr int64_t kWorthAThread = 1 << 15;  // a millisecond of draws
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const int64_t threads = std::clamp<int64_t>(count / kWorthAThread, 1, cores);
+  const int64_t each = ((count + threads - 1) / threads + 1) / 2 * 2;
+  std::vector<Status> answers(static_cast<size_t>(threads));
   const uint64_t hash = gr_hash_text(name.c_str());
-  auto* to = static_cast<std::byte*>(out);
-  for (int64_t at = 0; at < count; at += kBlock) {
-    const int64_t n = std::min(kBlock, count - at);
-    if (init.kind != GR_INIT_CONSTANT) {
-      for (int64_t k = 0; k < n; k += 2) {
-        const auto pair = draw_pair(init, seed, hash, static_cast<uint64_t>((at + k) / 2));
-        block[static_cast<size_t>(k)] = pair[0];
-        block[static_cast<size_t>(k) + 1] = pair[1];
+  const auto write = [&](int64_t k) {
+    const Part part{
+        init, dtype, seed, hash, std::min(k * each, count), std::min((k + 1) * each, count)};
+    answers[static_cast<size_t>(k)] = write_part(part, to);
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int64_t k = 1; k < threads; ++k) {
+      try {
+        others.emplace_back(write, k);
+      } catch (const std::system_error&) {
+        write(k);  // no thread left for it: this one can
       }
     }
-    GR_TRY(write_numbers(dtype, std::span<const double>(block.data(), static_cast<size_t>(n)),
-                         to + at * gr_dtype_bytes(dtype))
-               .with_context("'" + name + "'"));
+    write(0);
   }
+  for (const Status& answer : answers) GR_TRY(Status(answer).with_context("'" + name + "'"));
   return {};
 }
 

@@ -191,6 +191,7 @@ void fill_info(const PreparedKernel& prepared, gr_kernel_info_t* info) {
   info->struct_size = size;
   info->workspace_bytes = prepared.kernel->workspace_bytes();
   info->cost_ns = prepared.kernel->cost_ns();
+  if (prepared.kernel->cannot_fail()) info->flags |= GR_KERNEL_CANNOT_FAIL;
   for (int32_t& input : info->in_place) input = -1;
   for (size_t k = 0; k < prepared.maps.outputs.size(); ++k) {
     const int32_t at = prepared.maps.outputs[k];

@@ -89,6 +89,8 @@ class Kernel {
   }
   /// Estimate; 0: unknown.
   virtual int64_t cost_ns() const { return 0; }
+  /// run() gives GR_OK and throws nothing whatever the inputs hold (GR_KERNEL_CANNOT_FAIL).
+  virtual bool cannot_fail() const { return false; }
   /// Inputs and outputs by node position, nullptr where left out (of a group: by border place, all
   /// there); all dense and row-major, in the
   /// shapes the kernel was made for. GR_OK, or fills `err`. May throw: the frame maps exceptions.

@@ -57,6 +57,7 @@ class WidenedKernel final : public Kernel {
   }
   int64_t cost_ns() const override { return kernel_->cost_ns(); }
 
+  bool cannot_fail() const override { return kernel_->cannot_fail(); }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t* err) const override {
     auto* base = static_cast<char*>(workspace);

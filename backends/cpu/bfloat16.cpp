@@ -34,6 +34,7 @@ class CastKernel final : public Kernel {
         count_(node.inputs[0].count),
         widens_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
+  bool cannot_fail() const override { return true; }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
     if (widens_) {
       widen(context_, host::data<uint16_t>(in[0]), host::data<float>(out[0]), count_);

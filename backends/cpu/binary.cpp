@@ -21,6 +21,7 @@ class BroadcastKernel : public Kernel {
       : context_(context),
         plan_(node.outputs[0].dims, shapes(node)),
         shared_(same_shape_input(node)) {}
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return shared_; }
 
  protected:

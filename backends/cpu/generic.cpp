@@ -53,6 +53,7 @@ class LoopKernel final : public Kernel {
     }
   }
 
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return shared_; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {

@@ -34,6 +34,7 @@ class NormKernel final : public Kernel {
  public:
   NormKernel(const NodeSpec& node, const Context& context, bool center)
       : context_(context), shape_(node, 0, center), has_bias_(node.has_input(2)) {}
+  bool cannot_fail() const override { return true; }
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
@@ -62,6 +63,7 @@ class NormGradKernel final : public Kernel {
  public:
   NormGradKernel(const NodeSpec& node, const Context& context, bool center)
       : context_(context), shape_(node, 1, center) {}
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return 0; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
@@ -94,6 +96,7 @@ class NormScaleGradKernel final : public Kernel {
         block_rows_(sum_block_rows(shape_.rows)),
         blocks_(std::max<int64_t>(1, (shape_.rows + block_rows_ - 1) / block_rows_)) {}
 
+  bool cannot_fail() const override { return true; }
   int64_t workspace_bytes() const override {
     return blocks_ * shape_.size * int64_t{sizeof(double)};
   }

@@ -82,6 +82,7 @@ class ReduceKernel final : public Kernel {
     if (plan_.each == 0) outer_reduced_ = 0;
   }
 
+  bool cannot_fail() const override { return true; }
   int64_t workspace_bytes() const override {
     return std::max(plan_.outputs, kBlocks) * int64_t{sizeof(Wide<T>)};
   }

@@ -18,6 +18,7 @@ class RowProgram final : public host::Kernel {
   RowProgram(const host::GroupSpec& group, const Context& context, RowCode code);
 
   int64_t workspace_bytes() const override;
+  bool cannot_fail() const override { return true; }
   int in_place(int output) const override { return code_.in_place[static_cast<size_t>(output)]; }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t*) const override;

@@ -28,6 +28,7 @@ class SoftmaxKernel final : public Kernel {
  public:
   SoftmaxKernel(const NodeSpec& node, const Context& context, RowLoop loop)
       : context_(context), loop_(loop), rows_(node.inputs[0]) {}
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return 0; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
@@ -50,6 +51,7 @@ class SoftmaxGradKernel final : public Kernel {
  public:
   SoftmaxGradKernel(const NodeSpec& node, const Context& context, RowGradLoop loop)
       : context_(context), loop_(loop), rows_(node.inputs[0]) {}
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return 0; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {

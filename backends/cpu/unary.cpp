@@ -23,6 +23,7 @@ class UnaryKernel final : public Kernel {
         grain_(grain),
         narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
+  bool cannot_fail() const override { return true; }
   int in_place(int) const override { return 0; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {

@@ -40,6 +40,7 @@ class AdamWKernel final : public Kernel {
         epsilon_(node.get_float("eps", 1e-8)),
         decay_(node.get_float("weight_decay", 0.0)) {}
 
+  bool cannot_fail() const override { return true; }
   int in_place(int output) const override {
     if (output == places_.new_param) return places_.param;
     return output == places_.new_mean ? places_.mean : places_.square;
@@ -116,6 +117,7 @@ class SumSquaresKernel final : public Kernel {
         blocks_((count_ + kSumBlock - 1) / kSumBlock),
         narrow_(node.inputs[0].dtype == GR_BFLOAT16) {}
 
+  bool cannot_fail() const override { return true; }
   int64_t workspace_bytes() const override { return blocks_ * int64_t{sizeof(double)}; }
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
@@ -153,6 +155,7 @@ class IsFiniteKernel final : public Kernel {
  public:
   IsFiniteKernel(const NodeSpec& node, const Context& context)
       : context_(context), count_(node.inputs[0].count) {}
+  bool cannot_fail() const override { return true; }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {
     const T* x = host::data<T>(in[0]);
     auto* y = host::data<uint8_t>(out[0]);

@@ -26,7 +26,6 @@ std::unique_ptr<Kernel> binary_kernel(const NodeSpec& node, Rule<Wide<T>> rule) 
         const T *a = host::data<T>(in[0]), *b = host::data<T>(in[1]);
         T* y = host::data<T>(out[0]);
         space.each([&](const auto& at) { *y++ = T(rule(W(a[at[0]]), W(b[at[1]]))); });
-        return int32_t{GR_OK};
       },
       shares(same_type_input(node)));
 }
@@ -54,7 +53,6 @@ std::unique_ptr<Kernel> predicate_kernel(const NodeSpec& node, Predicate<Wide<T>
         const T *a = host::data<T>(in[0]), *b = host::data<T>(in[1]);
         bool* y = host::data<bool>(out[0]);
         space.each([&](const auto& at) { *y++ = rule(W(a[at[0]]), W(b[at[1]])); });
-        return int32_t{GR_OK};
       });
 }
 
@@ -126,7 +124,6 @@ std::unique_ptr<Kernel> pow_kernel(const NodeSpec& node) {
         const E* b = host::data<E>(in[1]);
         T* y = host::data<T>(out[0]);
         space.each([&](const auto& at) { *y++ = T(std::pow(double(a[at[0]]), double(b[at[1]]))); });
-        return int32_t{GR_OK};
       });
     });
   });
@@ -151,7 +148,6 @@ std::unique_ptr<Kernel> fold_kernel(const NodeSpec& node, Rule<Wide<T>> rule) {
         ++y;
       });
     }
-    return int32_t{GR_OK};
   });
 }
 
@@ -185,7 +181,6 @@ std::unique_ptr<Kernel> where_kernel(const NodeSpec& node) {
           std::memcpy(y, from, size);
           y += size;
         });
-        return int32_t{GR_OK};
       });
 }
 

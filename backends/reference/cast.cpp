@@ -54,7 +54,6 @@ std::unique_ptr<Kernel> cast_kernel(int64_t count) {
         y[k] = from_int<To>(static_cast<int64_t>(x[k]));
       }
     }
-    return int32_t{GR_OK};
   });
 }
 

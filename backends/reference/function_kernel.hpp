@@ -2,11 +2,13 @@
 // A kernel from one callable: what most entries of the reference backend are.
 //
 // An entry gives a maker: called with a zero of the element type and the node, it returns the
-// callable that runs. All sizes are worked out in the maker. Invariant: the callable keeps copies
-// only, so it is free to run on any stream; it allocates nothing.
+// callable that runs. All sizes are worked out in the maker. One that returns nothing has no way to
+// fail. Invariant: the callable keeps copies only, so it is free to run on any stream; it allocates
+// nothing.
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "backends/common/tensor_access.hpp"
@@ -35,11 +37,20 @@ class FunctionKernel final : public host::Kernel {
     const size_t k = static_cast<size_t>(output);
     return k < needs_.from_input.size() ? needs_.from_input[k] : -1;
   }
+  bool cannot_fail() const override { return kCannotFail; }
   int32_t run(Inputs in, Outputs out, void* workspace, gr_error_t* err) const override {
-    return run_(in, out, static_cast<double*>(workspace), err);
+    auto* scratch = static_cast<double*>(workspace);
+    if constexpr (kCannotFail) {
+      run_(in, out, scratch, err);
+      return GR_OK;
+    } else {
+      return run_(in, out, scratch, err);
+    }
   }
 
  private:
+  static constexpr bool kCannotFail =
+      std::is_void_v<std::invoke_result_t<const Run&, Inputs, Outputs, double*, gr_error_t*>>;
   Run run_;
   KernelNeeds needs_;
 };

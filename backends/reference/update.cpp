@@ -17,7 +17,7 @@ std::unique_ptr<host::Kernel> make_adamw(const NodeSpec& node) {
   const double eps = node.get_float("eps"), decay = node.get_float("weight_decay");
   const bool gated = node.has_input(6);
   const bool has_m = node.has_output(1), has_v = node.has_output(2);
-  const auto run = [=](Inputs in, Outputs out, double*, gr_error_t*) -> int32_t {
+  const auto run = [=](Inputs in, Outputs out, double*, gr_error_t*) {
     const double lr = host::data<double>(in[4])[0], step = host::data<double>(in[5])[0];
     const bool ok = !gated || host::data<bool>(in[6])[0];
     const double rate = lr / (1 - std::pow(beta1, step));
@@ -34,7 +34,6 @@ std::unique_ptr<host::Kernel> make_adamw(const NodeSpec& node) {
       if (has_m) host::data<T>(out[1])[i] = ok ? static_cast<T>(m) : old_m;
       if (has_v) host::data<T>(out[2])[i] = ok ? static_cast<T>(v) : old_v;
     }
-    return GR_OK;
   };
   return make_kernel(run, {0, {0, 2, 3}});
 }
@@ -49,25 +48,23 @@ std::string claim_adamw(const NodeSpec& node) {
 template <class T>
 std::unique_ptr<host::Kernel> make_sum_squares(const NodeSpec& node) {
   const int64_t count = node.inputs[0].count;
-  return make_kernel([count](Inputs in, Outputs out, double*, gr_error_t*) -> int32_t {
+  return make_kernel([count](Inputs in, Outputs out, double*, gr_error_t*) {
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) {
       const double x = static_cast<double>(host::data<T>(in[0])[i]);
       sum += x * x;
     }
     host::data<double>(out[0])[0] = sum;
-    return GR_OK;
   });
 }
 
 template <class T>
 std::unique_ptr<host::Kernel> make_is_finite(const NodeSpec& node) {
   const int64_t count = node.inputs[0].count;
-  return make_kernel([count](Inputs in, Outputs out, double*, gr_error_t*) -> int32_t {
+  return make_kernel([count](Inputs in, Outputs out, double*, gr_error_t*) {
     for (int64_t i = 0; i < count; ++i) {
       host::data<bool>(out[0])[i] = std::isfinite(host::data<T>(in[0])[i]);
     }
-    return GR_OK;
   });
 }
 

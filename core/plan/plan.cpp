@@ -203,6 +203,7 @@ std::string describe(const Plan& plan, bool order) {
     out += fmt::format("undo: {} copies, {} of the arena, until the step is over\n",
                        plan.undo.copies.size(), human_bytes(plan.memory.undo));
   }
+  if (plan.undo.needless) out += "undo: no copies, nothing can fail once a tensor is written\n";
   if (plan.devices.size() > 1) out += places_text(plan);
   for (const std::string& event : plan.events) out += "note: " + event + "\n";
   if (!order) return out;

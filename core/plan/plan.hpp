@@ -84,7 +84,8 @@ struct UndoCopy {
 /// each copy is copied back.
 struct PlanUndo {
   std::vector<UndoCopy> copies = {};  // from the Store to the arena; none: nothing to undo
-  UndoCopy marker = {};               // from the number of the run, int64, to the arena
+  bool needless = false;  // no copies, for whatever may fail is over before anything is written
+  UndoCopy marker = {};   // from the number of the run, int64, to the arena
 };
 
 /// Bytes by class: exactly what the Store and an executor of this plan allocate.
@@ -136,7 +137,8 @@ struct PlanRequest {
   std::string streams_option = {};                       // see ScheduleRequest
   std::vector<std::string> device_streams_options = {};  // the same of `devices`, or none
   std::shared_ptr<SegmentCache> segments = nullptr;  // shared among plans; null: of this one alone
-  bool undo = false;  // a run that fails leaves parameters, buffers and state as they were
+  bool undo = false;       // a run that fails leaves parameters, buffers and state as they were
+  bool take_back = false;  // and so can one that did not: its copies are made in any case
   FuseSwitch fuse = {};
 };
 

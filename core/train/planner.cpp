@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/text.hpp"
 #include "core/precision/retype.hpp"
@@ -250,6 +251,7 @@ Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
   }
   request.memory_limit = session_.config.memory_limit_bytes;
   request.undo = session_.config.run.undo;
+  request.take_back = request.undo && !std::isfinite(session_.config.run.max_grad_norm);
   request.fuse = fuse_switch(session_.config);
   auto made = make_plan(request);
   // That no backend of the chain runs a node is about the plugins that were chosen.

@@ -42,6 +42,24 @@ Graph training_graph() {
   return std::move(b.graph);
 }
 
+/// Updates that wait for every product: what may fail is over when the first commit begins.
+Graph gated_graph() {
+  Builder b;
+  ValueId last = b.input("x", {4, 4});
+  std::vector<ValueId> weights;
+  for (int k = 0; k < 4; ++k) {
+    weights.push_back(b.parameter("w" + std::to_string(k), {4, 4}, 0.25 * (k + 1)));
+    last = b.op("Product", {last, weights.back()});
+  }
+  for (const ValueId w : weights) b.write(w, b.op("Move", {w, b.op("Neg", {last})}));
+  const ValueId state = b.source(Source::kState, "m", {4, 4});
+  b.write(state, b.op("Move", {state, last}));
+  b.output("loss", b.op("Sum", {last}));
+  return std::move(b.graph);
+}
+
+const std::set<std::string> kSure = {"Move", "Neg", "Sum"};
+
 /// The toy backend's table, whose launch or copy number `at` from now on is refused; one at a time.
 struct Refusing {
   static inline gr_backend_t inner = {};
@@ -83,11 +101,15 @@ struct Case {
   bool replayed = true;
   bool later = true;  // the kernel fails on its stream; else the backend refuses the call
   int32_t memory = GR_MEMORY_HOST;
+  bool gated = false;  // the graph without undo copies
 };
 
 void fail_each_task_in_turn(const Case& c) {
-  const Graph graph = training_graph();
-  Backend backend({.threaded = c.threaded, .memory = c.memory, .wrap = Refusing::wrap});
+  const Graph graph = c.gated ? gated_graph() : training_graph();
+  Backend backend({.sure = c.gated ? kSure : std::set<std::string>(),
+                   .threaded = c.threaded,
+                   .memory = c.memory,
+                   .wrap = Refusing::wrap});
   toy::Scheduler scheduler = toy::Scheduler::random(c.streams, c.seed);
   PlanRequest request = {.scheduler = c.seed > 0 ? scheduler.table() : nullptr};
   request.undo = true;
@@ -95,6 +117,8 @@ void fail_each_task_in_turn(const Case& c) {
   options.record = c.replayed;
   ToyRun run(graph, backend, request, options);
   toy::expect_sound(*run.plan);
+  EXPECT_EQ(run.plan->undo.needless, c.gated);
+  EXPECT_EQ(run.plan->undo.copies.empty(), c.gated);
   run.set_input("x", std::vector<float>(16, 0.01f));
   run.step();
   const std::vector<float> before = kept(run);
@@ -112,6 +136,7 @@ void fail_each_task_in_turn(const Case& c) {
   }
   size_t kernels = 0;
   for (const PlanTask& task : run.plan->tasks) kernels += task.kernel >= 0 ? 1 : 0;
+  if (c.gated) kernels = 4;  // the products
   EXPECT_EQ(failures, c.later ? kernels : run.plan->tasks.size());
   // The run that ended the loop did what it would have done without all these failures.
   Backend plain;
@@ -155,6 +180,37 @@ TEST(Undo, AfterACallThatIsRefused) {
 
 TEST(Undo, AfterACallThatIsRefusedOnFourStreams) {
   fail_each_task({.streams = 4, .threaded = true, .replayed = false, .later = false});
+}
+
+TEST(Undo, NeedsNoCopiesWhereNothingFailsBehindTheFirstCommit) {
+  for (const bool threaded : {false, true}) {
+    Case c = {.threaded = threaded, .gated = true};
+    fail_each_task_in_turn(c);
+    for (c.streams = 4, c.seed = 1; c.seed <= 12; ++c.seed) fail_each_task_in_turn(c);
+  }
+}
+
+TEST(Undo, MakesCopiesForOneTaskThatMayFailLateAndForStepsTakenBack) {
+  const Graph graph = gated_graph();
+  PlanRequest request;
+  request.undo = true;
+  Backend all({.sure = kSure});
+  const auto none = toy::planned(graph, all, request);
+  EXPECT_TRUE(none->undo.needless);
+  EXPECT_EQ(none->memory.undo, 0);
+  EXPECT_NE(describe(*none).find("undo: no copies, nothing can fail once a tensor is written"),
+            std::string::npos)
+      << describe(*none);
+  for (const std::string& op : kSure) {
+    std::set<std::string> sure = kSure;
+    sure.erase(op);
+    Backend backend({.sure = sure});
+    const auto plan = toy::planned(graph, backend, request);
+    EXPECT_EQ(plan->undo.copies.size(), 5u) << op << " may fail";
+    EXPECT_FALSE(plan->undo.needless) << op;
+  }
+  request.take_back = true;
+  EXPECT_EQ(toy::planned(graph, all, request)->undo.copies.size(), 5u);
 }
 
 TEST(Undo, CountsItsBytes) {

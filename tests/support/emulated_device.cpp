@@ -73,6 +73,7 @@ class DeviceKernel final : public host::Kernel {
 
   int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   int in_place(int output) const override { return inner_->in_place(output); }
+  bool cannot_fail() const override { return inner_->cannot_fail(); }
   int64_t cost_ns() const override { return inner_->cost_ns(); }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t* err) const override {

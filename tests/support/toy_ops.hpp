@@ -23,12 +23,14 @@ namespace gradrack::toy {
 /// fails), Flat (a view), Square = Mul(x, x) and Poly = Add(Square(x), x) (decompositions).
 const OpRegistry& ops();
 
-/// From now on the `run`-th kernel that runs on any toy backend fails; 0: none does.
+/// From now on the `run`-th kernel that runs on any toy backend fails; 0: none does. Those that
+/// cannot fail do not count.
 void fail_kernel(int64_t run);
 
 struct BackendOptions {
   std::string name = "toy";
   std::set<std::string> refused = {};  // operators that it does not claim
+  std::set<std::string> sure = {};     // operators whose kernels cannot fail
   bool threaded = false;
   uint32_t max_streams = 8;
   int32_t memory = GR_MEMORY_HOST;            // else emulated: see emulated_device.hpp

@@ -34,6 +34,8 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_widened_kernels(table, context);
   add_swiglu_groups(table, context);
   add_product_groups(table, context);
+  add_update_groups(table, context);
+  add_row_groups(table, context);
 }
 
 std::string claim_float32(const host::NodeSpec& node) {

@@ -15,8 +15,6 @@ const host::KernelTable& table() {
   static const host::KernelTable instance = [] {
     host::KernelTable t;
     cpu::add_all_kernels(t, context);
-    cpu::add_update_groups(t, context);
-    cpu::add_row_groups(t, context);
     return t;
   }();
   return instance;

@@ -33,7 +33,6 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
     return error_at(node.place,
                     path + ": got " + describe(node) + ", wanted a map with match, rank or stage");
   }
-  const std::vector<std::string> conditions = option_names(group_keys());
   ParameterGroup group;
   group.path = path;
   group.place = node.place;
@@ -47,7 +46,10 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
       group.overrides.push_back(entry);
     }
   }
-  if (given.empty()) {
+  const bool conditions = std::any_of(given.begin(), given.end(), [](const gr_option_t& option) {
+    return std::strcmp(option.name, "plugin") != 0;
+  });
+  if (!conditions) {
     return error_at(node.place, path + ": no condition; wanted match, rank or stage");
   }
   OptionScope scope{path, "a parameter group", {}, true};
@@ -56,6 +58,7 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
     if (std::strcmp(option.name, "match") == 0) group.match = values.texts("match");
     if (std::strcmp(option.name, "rank") == 0) group.rank = values.integer("rank");
     if (std::strcmp(option.name, "stage") == 0) group.stage = values.text("stage");
+    if (std::strcmp(option.name, "plugin") == 0) group.plugin = values.text("plugin");
   }
   return group;
 }
@@ -73,6 +76,8 @@ Result<std::vector<ParameterGroup>> read_groups(const YamlNode* node, const std:
   return groups;
 }
 
+Result<std::vector<PluginChoice>> read_wrap(const YamlNode* node, const std::string& path);
+
 // One map, with one name or several, appended to the chain.
 Status read_choices(const SectionSchema& schema, const YamlNode& node, const std::string& path,
                     std::vector<PluginChoice>* chain) {
@@ -89,7 +94,8 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
   PluginChoice choice;
   choice.path = path;
   for (const YamlEntry& entry : node.entries) {
-    const bool owned = entry.key == "plugin" || (optimizer && entry.key == "groups");
+    const bool owned =
+        entry.key == "plugin" || (optimizer && (entry.key == "groups" || entry.key == "wrap"));
     if (!owned) choice.options.push_back(entry);
   }
   const OptionScope scope{path, "the host", {}, true};
@@ -97,6 +103,7 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
   choice.host = std::make_shared<const OptionValues>(std::move(host));
   if (optimizer) {
     GR_ASSIGN(choice.groups, read_groups(node.find("groups"), path + ".groups"));
+    GR_ASSIGN(choice.wrap, read_wrap(node.find("wrap"), path + ".wrap"));
   }
   std::vector<const YamlNode*> names;
   for (const YamlNode& item : plugin->items) names.push_back(&item);
@@ -110,6 +117,30 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
     chain->push_back(choice);
   }
   return {};
+}
+
+// `wrap: NAME`, `wrap: {plugin: NAME, OPTION: VALUE}`, or a list of either.
+Result<std::vector<PluginChoice>> read_wrap(const YamlNode* node, const std::string& path) {
+  const SectionSchema wrapper{"wrapper", "changes an optimizer's steps", true, nullptr, {}};
+  std::vector<PluginChoice> wrap;
+  if (node == nullptr) return wrap;
+  const bool list = node->kind == YamlNode::Kind::kList;
+  const size_t count = list ? node->items.size() : 1;
+  for (size_t k = 0; k < count; ++k) {
+    const YamlNode& item = list ? node->items[k] : *node;
+    const std::string at = list ? path + "." + std::to_string(k) : path;
+    if (item.kind == YamlNode::Kind::kMap) {
+      GR_TRY(read_choices(wrapper, item, at, &wrap));
+      continue;
+    }
+    GR_TRY(check_name(item, at));
+    PluginChoice choice;
+    choice.name = item.text;
+    choice.place = item.place;
+    choice.path = at;
+    wrap.push_back(std::move(choice));
+  }
+  return wrap;
 }
 
 Status check_no_repeats(const PluginSection& section) {

@@ -22,6 +22,7 @@ struct ParameterGroup {
   std::vector<std::string> match;  ///< name patterns; empty: any name
   std::optional<int64_t> rank;
   std::string stage;                 ///< stage pattern; empty: any
+  std::string plugin;                ///< the optimizer of the chain that takes them; empty: any
   std::vector<YamlEntry> overrides;  ///< `lr` and the optimizer plugin's options
   Place place;
   std::string path;  ///< "optimizer.groups.0"
@@ -35,6 +36,7 @@ struct PluginChoice {
   std::vector<YamlEntry> options;  ///< all keys but `plugin` and `groups`; host keys included
   std::shared_ptr<const OptionValues> host;  ///< host keys of the section, checked
   std::vector<ParameterGroup> groups;        ///< optimizer alone
+  std::vector<PluginChoice> wrap;            ///< optimizer alone: what changes its steps, in order
   bool shares_options = false;               ///< options are common to several names of the chain
 };
 

@@ -70,7 +70,10 @@ std::vector<SectionSchema> make_schemas() {
                  "updates the parameters",
                  true,
                  nullptr,
-                 {row("lr", GR_OPTION_FLOAT, nullptr, 0, 1e30, "base learning rate")}});
+                 {row("lr", GR_OPTION_FLOAT, nullptr, 0, 1e30, "base learning rate"),
+                  row("ema_decay", GR_OPTION_FLOAT, "0", 0, 0.9999999,
+                      "above 0: evaluation and saved weights read an average of the parameters, "
+                      "d average + (1 - d) parameter at each update")}});
   all.push_back({"lr_schedule", "learning rate by update", true, "constant", {}});
   all.push_back({"precision", "dtype of each value", true, "fp32", {}});
   all.push_back(
@@ -146,6 +149,7 @@ const OptionTable& group_keys() {
           "patterns of parameter names (* and ?); one that fits is enough"),
       count("rank", "0", 1, "number of dims of the parameter"),
       words("stage", "", "pattern of the stage's dotted name"),
+      words("plugin", "", "leaves them to this optimizer of the chain"),
   };
   return *keys;
 }

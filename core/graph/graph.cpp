@@ -186,6 +186,18 @@ Result<ValueId> Graph::add_source(Value value) {
   return id;
 }
 
+Status Graph::rename_source(ValueId id, Source source, const std::string& name) {
+  Value& value = values_[static_cast<size_t>(id)];
+  if (!sources_.emplace(name, id).second) {
+    return invalid_argument("'" + name + "' is declared twice");
+  }
+  sources_.erase(value.name);
+  if (value.init_name.empty()) value.init_name = value.name;
+  value.source = source;
+  value.name = name;
+  return {};
+}
+
 Result<ValueId> Graph::add_constant(Type type, ConstantData data) {
   Value value;
   value.source = Source::kConstant;

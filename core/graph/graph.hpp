@@ -51,6 +51,7 @@ struct Value {
   int32_t role = GR_ROLE_WEIGHT;
   int32_t stage = -1;  // stage in which the source was declared
   gr_init_t init = {};
+  std::string init_name;  // whose random values it begins with; "": its own
   std::shared_ptr<const ConstantData> constant;
   std::optional<KnownInts> known;
 };
@@ -96,6 +97,8 @@ class Graph {
   void drop_writes() { writes_.clear(); }
   /// Forgets the objectives for which `keep` answers false; their nodes stay.
   void keep_objectives(const std::function<bool(const Objective&)>& keep);
+  /// A source becomes another: what is stored under `name` as `source`. The name must be new.
+  Status rename_source(ValueId id, Source source, const std::string& name);
   Status push_stage(std::string_view name);
   Status pop_stage();
   /// Kind and stage that new nodes get. Returns the stage index, or -1.

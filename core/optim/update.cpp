@@ -6,6 +6,7 @@
 
 #include "core/graph/builder_api.hpp"
 #include "core/graph/emitter.hpp"
+#include "core/optim/wrapped_direction.hpp"
 
 namespace gradrack {
 
@@ -71,14 +72,50 @@ class ParameterUpdate {
     GR_ASSIGN(update.step, scalar_source(graph_, trained.count_scalar));
     update.new_parameter = GR_NO_VALUE;
     std::fill(std::begin(update.new_states), std::end(update.new_states), GR_NO_VALUE);
+    GR_TRY(group_.wrappers.empty() ? ask(&update) : ask_wrapped(&update));
+    GR_TRY(commit(parameter_, update.new_parameter));
+    for (size_t k = 0; k < states_.size(); ++k) GR_TRY(commit(states_[k], update.new_states[k]));
+    return group_.ema_decay > 0 ? follow(update.new_parameter) : Status();
+  }
+
+  Status ask(gr_update_t* update) {
     BuilderApi api(graph_);
     const gr_builder_t builder = api.builder();
     gr_error_t err = {};
     const gr_optimizer_t& optimizer = *group_.optimizer;
-    GR_TRY(status_from(optimizer.build_update(optimizer.self, &builder, &update, &err), err));
-    GR_TRY(commit(parameter_, update.new_parameter));
-    for (size_t k = 0; k < states_.size(); ++k) GR_TRY(commit(states_[k], update.new_states[k]));
-    return {};
+    return status_from(optimizer.build_update(optimizer.self, &builder, update, &err), err);
+  }
+
+  // The optimizer gives its direction, wrappers change it, and the step is taken here.
+  Status ask_wrapped(gr_update_t* update) {
+    WrappedDirection wrapped(graph_, group_);
+    GR_TRY(wrapped.ask(update));
+    const gr_dtype_t dtype = graph_.value(parameter_).type.dtype;
+    Emitter e(graph_);
+    ValueId kept = parameter_;
+    if (wrapped.weight_decay() != 0) {
+      const ValueId share = e.sub(1.0, e.mul(update->lr, wrapped.weight_decay()));
+      kept = e.mul(parameter_, e.cast(share, dtype));
+    }
+    update->new_parameter = e.sub(kept, e.mul(wrapped.direction(), e.cast(update->lr, dtype)));
+    return e.status();
+  }
+
+  // "NAME.ema" moves towards the new parameter.
+  Status follow(ValueId new_parameter) {
+    const Value parameter = graph_.value(parameter_);
+    Value ema;
+    ema.source = Source::kState;
+    ema.name = parameter.name + ".ema";
+    ema.type = parameter.type;
+    ema.init = parameter.init;
+    ema.init_name = parameter.name;
+    GR_ASSIGN(const ValueId old, graph_.add_source(std::move(ema)));
+    Emitter e(graph_);
+    const double decay = group_.ema_decay;
+    const ValueId moved = e.add(e.mul(old, decay), e.mul(new_parameter, 1.0 - decay));
+    GR_TRY(e.status());
+    return commit(old, moved);
   }
 
   Status declare_states(const gr_parameter_info_t& info) {
@@ -98,6 +135,10 @@ class ParameterUpdate {
       state.type = {declared[k].dtype,
                     Shape(declared[k].dims, declared[k].dims + declared[k].rank)};
       state.init = declared[k].init;
+      if (state.init.kind == GR_INIT_PARAMETER) {
+        state.init = graph_.value(parameter_).init;
+        state.init_name = info.name;
+      }
       GR_ASSIGN(const ValueId id, graph_.add_source(std::move(state)));
       states_.push_back(id);
     }

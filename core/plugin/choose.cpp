@@ -17,7 +17,7 @@ std::vector<std::string> host_keys(const std::string& kind) {
   if (schema != nullptr) {
     for (const std::string& name : option_names(schema->keys)) keys.push_back(name);
   }
-  if (kind == "optimizer") keys.push_back("groups");
+  if (kind == "optimizer") keys.insert(keys.end(), {"groups", "wrap"});
   return keys;
 }
 
@@ -38,7 +38,10 @@ Result<const Factory*> find_usable(PluginRegistry& registry, const PluginChoice&
   return *found;
 }
 
-// In a chain with common options a backend takes those that it declares.
+// Kinds whose chains are used together: with common options each takes those that it declares.
+bool works_together(const std::string& kind) { return kind == "backend" || kind == "optimizer"; }
+
+// Each option must be known to one of those that share it.
 Status check_common_keys(const PluginSection& section, const std::vector<Selection>& used) {
   std::vector<std::string> known = host_keys(section.kind);
   std::vector<std::string> names;
@@ -51,7 +54,11 @@ Status check_common_keys(const PluginSection& section, const std::vector<Selecti
   }
   for (const Selection& selection : used) {
     if (!selection.choice->shares_options) continue;
-    for (const YamlEntry& entry : selection.choice->options) {
+    std::vector<YamlEntry> entries = selection.choice->options;
+    for (const ParameterGroup& group : selection.choice->groups) {
+      entries.insert(entries.end(), group.overrides.begin(), group.overrides.end());
+    }
+    for (const YamlEntry& entry : entries) {
       if (contains(known, entry.key)) continue;
       return invalid_argument(entry.place.text() + ": " +
                               unknown_key_text(selection.choice->path, entry.key, known,
@@ -126,7 +133,7 @@ Result<OptionValues> plugin_options(const Factory& factory, const PluginChoice& 
   scope.path = choice.path;
   scope.owner = factory.kind + " plugin '" + factory.name + "'";
   scope.other_keys = host_keys(factory.kind);
-  scope.ignore_unknown = choice.shares_options && factory.kind == "backend";
+  scope.ignore_unknown = choice.shares_options && works_together(factory.kind);
   return check_options(scope, factory.options, choice.options, choice.place);
 }
 
@@ -147,6 +154,7 @@ Result<OptionValues> group_options(const Factory& factory, const PluginChoice& o
   optional.erase(std::remove_if(optional.begin(), optional.end(),
                                 [](const gr_option_t& o) { return o.name[0] == '\0'; }),
                  optional.end());
+  scope.ignore_unknown = optimizer.shares_options;
   GR_TRY(check_options(scope, optional, group.overrides, group.place).status());
   scope.ignore_unknown = true;  // the section's own keys were checked with the section
   return check_options(scope, factory.options, merged(optimizer.options, group.overrides),

@@ -21,7 +21,8 @@ int64_t tensor_bytes(gr_dtype_t dtype, std::span<const int64_t> dims) {
 }
 
 Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
-                      const std::vector<int64_t>& dims, const gr_init_t& init, uint64_t seed) {
+                      const std::vector<int64_t>& dims, const gr_init_t& init, uint64_t seed,
+                      const std::string& init_name) {
   if (allocated_) {
     return {GR_FAILED_PRECONDITION, "'" + name + "' is declared after the store was allocated"};
   }
@@ -32,7 +33,8 @@ Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
   if (!index_.emplace(name, tensors_.size()).second) {
     return invalid_argument("'" + name + "' is declared twice");
   }
-  tensors_.push_back({name, source, dtype, dims, init, seed, tensor_bytes(dtype, dims), {}});
+  tensors_.push_back({name, source, dtype, dims, init, seed, init_name.empty() ? name : init_name,
+                      tensor_bytes(dtype, dims), {}});
   return {};
 }
 
@@ -42,7 +44,8 @@ Status Store::declare_sources(const Graph& graph, uint64_t seed) {
     GR_ASSIGN(const auto dims, bind(value.type.shape, {}));
     const StoredTensor* known = find(value.name);
     if (known == nullptr) {
-      GR_TRY(declare(value.name, value.source, value.type.dtype, dims, value.init, seed));
+      GR_TRY(declare(value.name, value.source, value.type.dtype, dims, value.init, seed,
+                     value.init_name));
     } else if (known->dtype != value.type.dtype || known->dims != dims) {
       return invalid_argument(fmt::format("'{}' is {} here, but the store keeps {}[{}]", value.name,
                                           to_text(value.type), dtype_name(known->dtype),
@@ -80,11 +83,12 @@ Status Store::reset() {
 Status Store::initialise(StoredTensor& tensor) {
   const int64_t count = tensor.bytes / gr_dtype_bytes(tensor.dtype);
   if (device_->host_memory()) {
-    return write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count,
+    return write_initial(tensor.init_name, tensor.dtype, tensor.init, tensor.seed, count,
                          tensor.place.data);
   }
   std::vector<std::byte> host(static_cast<size_t>(tensor.bytes));
-  GR_TRY(write_initial(tensor.name, tensor.dtype, tensor.init, tensor.seed, count, host.data()));
+  GR_TRY(
+      write_initial(tensor.init_name, tensor.dtype, tensor.init, tensor.seed, count, host.data()));
   return device_->write(tensor.place, host.data(), tensor.bytes);
 }
 

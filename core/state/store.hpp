@@ -26,6 +26,7 @@ struct StoredTensor {
   std::vector<int64_t> dims;
   gr_init_t init = {};
   uint64_t seed = 0;
+  std::string init_name;  // whose random values it begins with
   int64_t bytes = 0;
   DevicePlace place;  // on the store's device, once allocated
 };
@@ -37,10 +38,12 @@ class Store {
 
   Device* device() const { return device_; }
 
-  /// Adds a tensor that begins as `init` says. GR_INVALID_ARGUMENT: the name is taken, a dim is
+  /// Adds a tensor that begins as `init` says, with the random values of `init_name` (its own when
+  /// empty). GR_INVALID_ARGUMENT: the name is taken, a dim is
   /// negative, or `source` is one that does not persist; GR_FAILED_PRECONDITION after allocate().
   Status declare(const std::string& name, Source source, gr_dtype_t dtype,
-                 const std::vector<int64_t>& dims, const gr_init_t& init, uint64_t seed);
+                 const std::vector<int64_t>& dims, const gr_init_t& init, uint64_t seed,
+                 const std::string& init_name = "");
   /// Declares each persistent source of the graph; one already declared must have the same type.
   Status declare_sources(const Graph& graph, uint64_t seed);
   /// Allocates one block a class and writes the initial values. Once.

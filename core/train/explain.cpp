@@ -51,12 +51,19 @@ void print_parameters(const std::vector<ParameterFacts>& parameters) {
 void print_groups(const Planner& planner) {
   for (const OptimizerGroup& group : planner.groups()) {
     int64_t count = 0;
+    std::vector<std::string> names;
     for (const size_t member : group.group.members) {
       count += element_count(planner.parameters()[member]);
+      names.push_back(planner.parameters()[member].name);
     }
-    line("group", fmt::format("{}: {} tensors, {} parameters, lr {}; {}", group.group.name,
-                              group.group.members.size(), count, group.lr,
+    line("group", fmt::format("{} {}: {} tensors, {} parameters, lr {}; {}", group.name(),
+                              group.group.name, group.group.members.size(), count, group.lr,
                               join(group.optimizer.options().lines())));
+    for (const auto& wrapper : group.wrappers) {
+      line("", fmt::format("  {}: {}", wrapper.name(), join(wrapper.options().lines())));
+    }
+    if (group.ema_decay > 0) line("", fmt::format("  averaged, ema_decay {}", group.ema_decay));
+    line("", "  " + join(names));
   }
 }
 
@@ -84,8 +91,13 @@ void print_plugins(const Session& session, Programs& programs) {
   chosen_line("data", *setup.data);
   const char* summary = programs.feed().info().summary;
   if (summary != nullptr) line("", std::string("  ") + summary);
-  line("optimizer",
-       fmt::format("{} ({})", setup.optimizer.factory->name, setup.optimizer.factory->library));
+  for (const OptimizerChoice& choice : setup.optimizers) {
+    line("optimizer", fmt::format("{} ({})", choice.optimizer.factory->name,
+                                  choice.optimizer.factory->library));
+    for (const Selection& wrapper : choice.wrappers) {
+      line("", fmt::format("  in {} ({})", wrapper.factory->name, wrapper.factory->library));
+    }
+  }
   print_groups(programs.planner());
   chosen_line("lr_schedule", *setup.lr_schedule);
   chosen_line("precision", *setup.precision);

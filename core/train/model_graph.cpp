@@ -26,10 +26,16 @@ Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
   return graph;
 }
 
-Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision) {
+Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision,
+                               const std::map<std::string, std::string>& in_place) {
   Graph graph = model;
   graph.drop_writes();
   GR_ASSIGN(Retyped retyped, apply_precision(graph, precision));
+  for (const auto& [name, state] : in_place) {
+    const ValueId id = retyped.graph.find_source(name);
+    if (id == GR_NO_VALUE) continue;  // evaluation has no use for it
+    GR_TRY(retyped.graph.rename_source(id, Source::kState, state));
+  }
   return std::move(retyped.graph);
 }
 

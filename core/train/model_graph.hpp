@@ -2,6 +2,9 @@
 // From a model plugin to graphs: the forward graph of each mode, and what a step makes of it.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "core/graph/graph.hpp"
 #include "core/optim/groups.hpp"
 #include "core/optim/step_graph.hpp"
@@ -15,8 +18,10 @@ namespace gradrack {
 Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
                           const gr_data_info_t* data);
 
-/// A forward graph under the precision policy, without its writes. [plan]
-Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision);
+/// A forward graph under the precision policy, without its writes; it reads the state
+/// `in_place[NAME]` in place of parameter NAME. [plan]
+Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precision,
+                               const std::map<std::string, std::string>& in_place = {});
 
 /// A microbatch's graph, differentiated and retyped.
 struct TrainingGraph {

@@ -63,7 +63,7 @@ Result<std::unique_ptr<Planner>> Planner::make(Session& session, const Setup& se
 }
 
 Status Planner::prepare_training() {
-  GR_ASSIGN(groups_, make_optimizer_groups(setup_.optimizer, parameters_));
+  GR_ASSIGN(groups_, make_optimizer_groups(setup_.optimizers, parameters_, session_.events));
   common_.optimizer = optimizer_text();
   training_hash_ = hash_of(training_).text();
   return make_count_classes();
@@ -129,6 +129,8 @@ std::string Planner::optimizer_text() const {
     // A scalar brings the rate, so it is no part of the plan.
     text += fmt::format("; {} ({}) for {}", instance_text(group.optimizer, "lr"), group.lr_scalar,
                         join(members));
+    for (const auto& wrapper : group.wrappers) text += ", in " + instance_text(wrapper);
+    if (group.ema_decay > 0) text += fmt::format(", ema {}", group.ema_decay);
   }
   return text;
 }
@@ -170,6 +172,9 @@ Result<PlanKey> Planner::evaluation_key(int64_t rows, const BatchSizes& sizes) {
   parts.trainable = "none";
   parts.objectives = rules_.text(rules_.all());
   parts.optimizer = "none";
+  for (const auto& [name, state] : evaluation_states()) {
+    parts.optimizer += ", " + state + " in place of " + name;
+  }
   return PlanKey(std::move(parts));
 }
 
@@ -223,10 +228,24 @@ Result<Graph> Planner::step_graph(const StepVariant& variant) const {
   return make_step_graph(request);
 }
 
+std::map<std::string, std::string> Planner::evaluation_states() const {
+  std::map<std::string, std::string> states;
+  for (const OptimizerGroup& group : groups_) {
+    if (group.evaluation_state.empty()) continue;
+    for (const size_t k : group.group.members) {
+      const std::string& name = parameters_[k].name;
+      states[name] = name + "." + group.evaluation_state;
+    }
+  }
+  return states;
+}
+
 std::vector<GroupUpdate> Planner::group_updates() const {
   std::vector<GroupUpdate> updates;
   for (const OptimizerGroup& group : groups_) {
-    GroupUpdate update{&group.optimizer.table(), group.optimizer.name(), group.lr_scalar, {}};
+    GroupUpdate update{&group.optimizer.table(), group.optimizer.name(), group.lr_scalar, {}, {},
+                       group.ema_decay};
+    for (const auto& wrapper : group.wrappers) update.wrappers.push_back(&wrapper.table());
     for (const size_t k : group.group.members) update.parameters.push_back(parameters_[k].name);
     updates.push_back(std::move(update));
   }
@@ -298,7 +317,8 @@ Result<Planned> Planner::plan_evaluation(int64_t rows, const BatchSizes& sizes, 
   GR_ASSIGN(const Graph* const model, evaluation_model());
   GR_ASSIGN(const Bindings bindings, feed_.bindings(*model, rows, sizes));
   return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
-    GR_ASSIGN(const Graph graph, evaluation_graph(*model, setup_.precision->instance.table()));
+    GR_ASSIGN(const Graph graph, evaluation_graph(*model, setup_.precision->instance.table(),
+                                                  evaluation_states()));
     return build(graph, bindings);
   });
 }

@@ -6,6 +6,7 @@
 // plan (see plan/key.hpp), and asking for a plan that is held touches no graph.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ class Planner {
   bool holds_order_events() const { return orders_held_; }
   /// Emits it, where there is something to say. [plan]
   void tell_order(const std::string& name, const Plan& plan) const;
+
+  /// By parameter: the state that evaluation and saved weights read in its place. [plan]
+  std::map<std::string, std::string> evaluation_states() const;
 
   /// Declares parameters and buffers of the model, whoever reads them. [plan]
   Status declare_model(Store* store, uint64_t seed) const;

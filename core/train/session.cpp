@@ -52,8 +52,9 @@ Result<std::vector<Selection>> validate_session(Session& session) {
   for (const PluginSection* section :
        {&config.model, &config.data, &config.optimizer, &config.lr_schedule, &config.precision,
         &config.scheduler, &config.backend}) {
-    const ChainUse use = section == &config.backend ? ChainUse::kAll : ChainUse::kFirst;
-    const Fallback fallback = use == ChainUse::kAll ? config.fallback : Fallback::kWarn;
+    const bool backend = section == &config.backend, optimizer = section == &config.optimizer;
+    const ChainUse use = backend || optimizer ? ChainUse::kAll : ChainUse::kFirst;
+    const Fallback fallback = backend ? config.fallback : Fallback::kWarn;
     GR_ASSIGN(const std::vector<Selection> selected,
               select_plugins(*session.plugins, *section, use, fallback, session.events));
     all.insert(all.end(), selected.begin(), selected.end());

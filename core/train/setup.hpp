@@ -12,22 +12,14 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/optim/groups.hpp"
 #include "core/plan/cache.hpp"
 #include "core/plan/segment_cache.hpp"
 #include "core/plugin/choose.hpp"
+#include "core/train/optimizers.hpp"
 #include "core/train/session.hpp"
 #include "gradrack/gradrack.h"
 
 namespace gradrack {
-
-/// A parameter group with the optimizer instance that serves it.
-struct OptimizerGroup {
-  Group group;
-  Instance<gr_optimizer_t> optimizer;
-  double lr = 0;          ///< base rate
-  std::string lr_scalar;  ///< name of its scalar source: "lr.0"
-};
 
 /// Backends, their devices, and the plans that were made for them.
 struct Machine {
@@ -51,7 +43,7 @@ struct Setup {
   std::optional<Chosen<gr_precision_t>> precision;
   std::optional<Chosen<gr_scheduler_t>> scheduler;
   std::optional<Chosen<gr_lr_schedule_t>> lr_schedule;
-  Selection optimizer;  ///< instances are made per group
+  std::vector<OptimizerChoice> optimizers;  ///< the chain; instances are made per group
 
   std::vector<Device*> device_list() const;
 };
@@ -63,10 +55,5 @@ Result<Setup> make_setup(Session& session, std::shared_ptr<Machine> machine = nu
 
 /// Backends and devices as the session asks for them, without plans yet. [main]
 Result<std::shared_ptr<Machine>> make_machine(Session& session);
-
-/// Routes parameters and makes one optimizer instance per group; parameters of the default no_decay
-/// group get weight_decay 0 where the optimizer knows that option. [main]
-Result<std::vector<OptimizerGroup>> make_optimizer_groups(
-    const Selection& optimizer, const std::vector<ParameterFacts>& parameters);
 
 }  // namespace gradrack

@@ -15,12 +15,14 @@ bool is_weight(const StoredTensor& tensor) {
 
 }  // namespace
 
-Result<WeightsCopy> read_weights(const Store& store) {
+Result<WeightsCopy> read_weights(const Store& store,
+                                 const std::map<std::string, std::string>& in_place) {
   WeightsCopy copy;
   for (const StoredTensor& tensor : store.tensors()) {
     if (!is_weight(tensor)) continue;
     std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes));
-    GR_TRY(store.read(tensor.name, bytes));
+    const auto state = in_place.find(tensor.name);
+    GR_TRY(store.read(state == in_place.end() ? tensor.name : state->second, bytes));
     copy.content.push_back(std::move(bytes));
     copy.tensors.push_back({tensor.name, tensor.dtype, tensor.dims, copy.content.back().data()});
   }

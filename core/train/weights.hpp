@@ -2,6 +2,7 @@
 // Weights: parameters and buffers between the store and a safetensors file.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@ namespace gradrack {
 /// too: they belong to another model. [main]
 Status load_weights(const std::string& path, Store* store);
 
-/// Parameters and buffers copied to the host, ready to be written.
+/// Parameters and buffers copied to the host, ready to be written; with the content of the state
+/// `in_place[NAME]` under the name of parameter NAME.
 struct WeightsCopy {
   std::vector<SafetensorsTensor> tensors;
   std::vector<std::vector<std::byte>> content;  ///< what `tensors` point to
 };
-Result<WeightsCopy> read_weights(const Store& store);
+Result<WeightsCopy> read_weights(const Store& store,
+                                 const std::map<std::string, std::string>& in_place = {});
 
 }  // namespace gradrack

@@ -50,7 +50,12 @@ typedef struct gr_attr {
 
 /// How a parameter, buffer or state begins. Random values come from Philox keyed by (seed, name),
 /// so they depend on nothing else.
-enum { GR_INIT_CONSTANT = 0, GR_INIT_NORMAL = 1, GR_INIT_UNIFORM = 2 };
+enum {
+  GR_INIT_CONSTANT = 0,
+  GR_INIT_NORMAL = 1,
+  GR_INIT_UNIFORM = 2,
+  GR_INIT_PARAMETER = 3  ///< of an optimizer's state: as its parameter begins the run; since 1.2
+};
 typedef struct gr_init {
   int32_t kind;  ///< GR_INIT_*
   int32_t reserved;

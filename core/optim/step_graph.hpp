@@ -26,7 +26,7 @@ struct GroupUpdate {
   std::string plugin;     ///< for messages
   std::string lr_scalar;  ///< name of the float64 scalar source, "lr.0"
   std::vector<std::string> parameters;
-  std::vector<const gr_optimizer_t*> wrappers;  ///< of gr.wrapper/1, first applied first
+  std::vector<const gr_optimizer_t*> wrappers = {};  ///< of gr.wrapper/1, first applied first
   double ema_decay = 0;  ///< above 0: "NAME.ema" follows the parameter, ema = d ema + (1 - d) p
 };
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 import attention_cases
 import golden_io
 import make_adamw_golden
+import make_optimizer_golden
 from op_cases import SEED, Cases, Inputs, Tensor
 
 
@@ -189,6 +190,7 @@ def main() -> None:
     metadata = golden_io.versions() | {"seed": SEED, "cases": sorted(cases.metadata)}
     golden_io.save("ops", cases.tensors, metadata | cases.metadata)
     make_adamw_golden.main()
+    make_optimizer_golden.main()
 
 
 if __name__ == "__main__":

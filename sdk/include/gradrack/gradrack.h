@@ -6,6 +6,7 @@
 #include "gradrack/backend.h"
 #include "gradrack/capture.h"
 #include "gradrack/data.h"
+#include "gradrack/direction.h"
 #include "gradrack/extensions.h"
 #include "gradrack/fusion.h"
 #include "gradrack/graph.h"

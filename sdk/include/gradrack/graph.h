@@ -54,7 +54,7 @@ enum {
   GR_INIT_CONSTANT = 0,
   GR_INIT_NORMAL = 1,
   GR_INIT_UNIFORM = 2,
-  GR_INIT_PARAMETER = 3  ///< of an optimizer's state: as its parameter begins the run; since 1.2
+  GR_INIT_PARAMETER = 3  ///< of an optimizer's state: as its parameter begins the run; since 1.1
 };
 typedef struct gr_init {
   int32_t kind;  ///< GR_INIT_*

@@ -37,7 +37,7 @@ typedef struct gr_state {
 } gr_state_t;
 
 /// Of get_extension, as static text of the instance: the state that evaluation, samples and saved
-/// weights read in place of the parameter, "x". Since 1.2. [any]
+/// weights read in place of the parameter, "x". Since 1.1. [any]
 #define GR_EXT_EVALUATION_STATE "gr.evaluation_state/1"
 
 /// Inputs and results of one parameter's update.

@@ -51,6 +51,52 @@ TEST(WarmupCosine, StaysFiniteWhenTheHorizonIsWithinTheWarmup) {
   EXPECT_DOUBLE_EQ(rate("warmup_cosine", texts, 11, 10, 1.0), 0.1);
 }
 
+TEST(LinearSchedule, RisesAndFalls) {
+  const OptionTexts texts = {{"warmup_steps", "10"}, {"min_ratio", "0.1"}};
+  const std::pair<int64_t, double> golden[] = {{0, .1},   {9, 1},    {10, 1},
+                                               {60, .55}, {110, .1}, {500, .1}};
+  for (const auto& [update, want] : golden) {
+    EXPECT_NEAR(rate("linear", texts, update, 110, 2.0), 2 * want, 1e-12) << "update " << update;
+  }
+  EXPECT_DOUBLE_EQ(rate("linear", texts, 12, 5, 1.0), 0.1);  // a horizon within the warm-up
+}
+
+TEST(WsdSchedule, IsStableUntilTheDecay) {
+  const OptionTexts texts = {{"warmup_steps", "10"}, {"decay_share", "0.2"}};
+  const std::pair<int64_t, double> golden[] = {{4, .5},  {10, 1},  {79, 1}, {80, 1},
+                                               {90, .5}, {100, 0}, {200, 0}};
+  for (const auto& [update, want] : golden) {
+    EXPECT_NEAR(rate("wsd", texts, update, 100, 2.0), 2 * want, 1e-12) << "update " << update;
+  }
+  EXPECT_NEAR(
+      rate("wsd", {{"decay_steps", "16"}, {"shape", "sqrt"}, {"min_ratio", "0.2"}}, 88, 100, 1.0),
+      1 - .8 * .5, 1e-12);
+  // A longer run is the same until the shorter one's decay.
+  for (int64_t update = 0; update < 80; ++update) {
+    EXPECT_EQ(rate("wsd", texts, update, 100, 1.0), rate("wsd", texts, update, 1000, 1.0));
+  }
+  EXPECT_EQ(rate("wsd", {{"decay_share", "0"}}, 99, 100, 1.0), 1.0);
+  EXPECT_EQ(rate("wsd", {{"warmup_steps", "10"}, {"decay_steps", "50"}}, 10, 10, 1.0), 1.0);
+}
+
+TEST(StepSchedule, FallsByGamma) {
+  const OptionTexts texts = {{"step_size", "10"}, {"gamma", "0.5"}, {"warmup_steps", "4"}};
+  const std::pair<int64_t, double> golden[] = {{1, .5}, {4, 1}, {13, 1}, {14, .5}, {33, .25}};
+  for (const auto& [update, want] : golden) {
+    EXPECT_NEAR(rate("step", texts, update, 100, 2.0), 2 * want, 1e-12) << "update " << update;
+  }
+}
+
+// Numbers of torch.optim.lr_scheduler.OneCycleLR(max_lr=2, total_steps=100), two phases.
+TEST(OneCycleSchedule, MatchesPyTorch) {
+  const std::pair<int64_t, double> golden[] = {
+      {0, 0.08},  {10, 0.5903278969282015}, {29, 2.0},  {30, 1.9989930705690486},
+      {99, 8e-6}, {60, 1.1785601805710575}, {500, 8e-6}};
+  for (const auto& [update, want] : golden) {
+    EXPECT_NEAR(rate("one_cycle", {}, update, 100, 2.0), want, 1e-12) << "update " << update;
+  }
+}
+
 TEST(SequentialScheduler, KeepsProgramOrderOnOneStream) {
   const Instance<gr_scheduler_t> plugin(
       load_factory("gradrack_scheduler_sequential", "scheduler", "sequential"), {});

@@ -19,10 +19,9 @@ WrappedDirection::WrappedDirection(Graph& graph, const GroupUpdate& group)
 
 Status WrappedDirection::ask(gr_update_t* update) {
   const gr_optimizer_t& optimizer = *group_.optimizer;
-  const void* const table =
-      optimizer.get_extension == nullptr
-          ? nullptr
-          : optimizer.get_extension(optimizer.self, GR_EXT_DIRECTION);
+  const void* const table = optimizer.get_extension == nullptr
+                                ? nullptr
+                                : optimizer.get_extension(optimizer.self, GR_EXT_DIRECTION);
   if (table == nullptr) {
     return invalid_argument("offers no direction (" GR_EXT_DIRECTION
                             "), so that nothing can wrap it: remove optimizer.wrap")
@@ -47,8 +46,7 @@ Status WrappedDirection::ask(gr_update_t* update) {
   return apply(GR_WRAP_DIRECTION, &direction_);
 }
 
-int32_t WrappedDirection::change_momentum(void* self, gr_value_t* value,
-                                          gr_error_t* err) noexcept {
+int32_t WrappedDirection::change_momentum(void* self, gr_value_t* value, gr_error_t* err) noexcept {
   auto& it = *static_cast<WrappedDirection*>(self);
   ++it.momentum_seen_;
   const Status status = it.apply(GR_WRAP_MOMENTUM, value);

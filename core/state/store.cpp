@@ -33,8 +33,15 @@ Status Store::declare(const std::string& name, Source source, gr_dtype_t dtype,
   if (!index_.emplace(name, tensors_.size()).second) {
     return invalid_argument("'" + name + "' is declared twice");
   }
-  tensors_.push_back({name, source, dtype, dims, init, seed, init_name.empty() ? name : init_name,
-                      tensor_bytes(dtype, dims), {}});
+  tensors_.push_back({name,
+                      source,
+                      dtype,
+                      dims,
+                      init,
+                      seed,
+                      init_name.empty() ? name : init_name,
+                      tensor_bytes(dtype, dims),
+                      {}});
   return {};
 }
 

@@ -92,8 +92,8 @@ void print_plugins(const Session& session, Programs& programs) {
   const char* summary = programs.feed().info().summary;
   if (summary != nullptr) line("", std::string("  ") + summary);
   for (const OptimizerChoice& choice : setup.optimizers) {
-    line("optimizer", fmt::format("{} ({})", choice.optimizer.factory->name,
-                                  choice.optimizer.factory->library));
+    line("optimizer",
+         fmt::format("{} ({})", choice.optimizer.factory->name, choice.optimizer.factory->library));
     for (const Selection& wrapper : choice.wrappers) {
       line("", fmt::format("  in {} ({})", wrapper.factory->name, wrapper.factory->library));
     }

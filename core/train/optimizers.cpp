@@ -105,8 +105,13 @@ Result<OptimizerGroup> make_group(const OptimizerChoice& chosen, Group group, si
   GR_ASSIGN(OptionValues options, group_options(factory, choice, rule));
   GR_ASSIGN(Instance<gr_optimizer_t> instance,
             Instance<gr_optimizer_t>::create(factory, std::move(options)));
-  OptimizerGroup made{std::move(group), std::move(instance), {}, lr, fmt::format("lr.{}", index),
-                      choice.host->number("ema_decay"), {}};
+  OptimizerGroup made{std::move(group),
+                      std::move(instance),
+                      {},
+                      lr,
+                      fmt::format("lr.{}", index),
+                      choice.host->number("ema_decay"),
+                      {}};
   for (const Selection& wrapper : chosen.wrappers) {
     GR_ASSIGN(OptionValues values, plugin_options(*wrapper.factory, *wrapper.choice));
     GR_ASSIGN(Instance<gr_optimizer_t> wraps,
@@ -152,13 +157,13 @@ class Router {
     left_.clear();
     for (Group& group : *routed) GR_TRY(offer_group(chosen, std::move(group)));
     if (left_.empty()) return {};
-    const std::string text = fmt::format("optimizer {} leaves {} of {} tensors{}: {}", choice.name,
-                                         left_.size(), parameters_.size(),
-                                         next.empty() ? "" : " to " + next, left_.front());
-    if (next.empty()) return invalid_argument(choice.place.text() + ": " + text +
-                                              "; add an optimizer for them: plugin: [" +
-                                              choice.name + ", adamw]")
-                          .in_area(Area::kConfig);
+    const std::string text =
+        fmt::format("optimizer {} leaves {} of {} tensors{}: {}", choice.name, left_.size(),
+                    parameters_.size(), next.empty() ? "" : " to " + next, left_.front());
+    if (next.empty())
+      return invalid_argument(choice.place.text() + ": " + text +
+                              "; add an optimizer for them: plugin: [" + choice.name + ", adamw]")
+          .in_area(Area::kConfig);
     events_.emit({"routing", Level::kInfo, text, {{"plugin", choice.name}, {"next", next}}});
     return {};
   }

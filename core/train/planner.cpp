@@ -317,8 +317,8 @@ Result<Planned> Planner::plan_evaluation(int64_t rows, const BatchSizes& sizes, 
   GR_ASSIGN(const Graph* const model, evaluation_model());
   GR_ASSIGN(const Bindings bindings, feed_.bindings(*model, rows, sizes));
   return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
-    GR_ASSIGN(const Graph graph, evaluation_graph(*model, setup_.precision->instance.table(),
-                                                  evaluation_states()));
+    GR_ASSIGN(const Graph graph,
+              evaluation_graph(*model, setup_.precision->instance.table(), evaluation_states()));
     return build(graph, bindings);
   });
 }

@@ -35,8 +35,8 @@ void Trainer::report_start() {
   }
   for (const OptimizerGroup& group : programs_->planner().groups()) {
     events.emit({"group", Level::kInfo,
-                 fmt::format("optimizer {} {}: {} tensors, lr {}", group.name(),
-                             group.group.name, group.group.members.size(), group.lr)});
+                 fmt::format("optimizer {} {}: {} tensors, lr {}", group.name(), group.group.name,
+                             group.group.members.size(), group.lr)});
   }
   for (const Programs::NamedPlan& each : programs_->plans()) {
     for (const DeviceSummary& summary : each.plan->summary) {
@@ -127,8 +127,8 @@ void Trainer::report_evaluation(const Evaluation& evaluation) {
 }
 
 Status Trainer::save(bool checkpoint) {
-  GR_ASSIGN(const WeightsCopy copy, read_weights(programs_->store(),
-                                                programs_->planner().evaluation_states()));
+  GR_ASSIGN(const WeightsCopy copy,
+            read_weights(programs_->store(), programs_->planner().evaluation_states()));
   const TextMap metadata = {{"format", "gradrack"},
                             {"step", std::to_string(step_)},
                             {"model", setup().model->instance.name()}};

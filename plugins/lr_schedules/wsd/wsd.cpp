@@ -46,8 +46,7 @@ class Wsd {
     if (t < warmup_) {
       return request.base_lr * static_cast<double>(t + 1) / static_cast<double>(warmup_);
     }
-    const int64_t asked =
-        decay_ > 0 ? decay_ : std::llround(share_ * static_cast<double>(horizon));
+    const int64_t asked = decay_ > 0 ? decay_ : std::llround(share_ * static_cast<double>(horizon));
     const int64_t decay = std::clamp<int64_t>(asked, 0, std::max<int64_t>(0, horizon - warmup_));
     const int64_t into = t - (horizon - decay);
     if (into < 0 || decay == 0) return request.base_lr;

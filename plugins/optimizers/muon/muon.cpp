@@ -15,15 +15,15 @@ using muon::Matrix;
 namespace gr = gradrack::sdk;
 using gr::Value;
 
-#define MUON_OPTIONS(default_scale)                                                              \
-  GR_OPT_FLOAT("lr", "0.02", 0, INFINITY, "learning rate, before the schedule"),                 \
-      GR_OPT_FLOAT("momentum", "0.95", 0, 1, "decay of the gradient's average, below 1"),        \
-      GR_OPT_BOOL("nesterov", "true", "look ahead by one momentum step"),                        \
-      GR_OPT_FLOAT("weight_decay", "0", 0, INFINITY, "decoupled decay, times lr"),               \
-      GR_OPT_INT("ns_steps", "5", 1, 20, "rounds of the Newton-Schulz iteration"),               \
-      GR_OPT_CHOICE("scale", default_scale, "original|match_rms_adamw|ratio|none",               \
-                    "times sqrt(max(1, out/in)), 0.2 sqrt(max(out, in)), sqrt(out/in), or 1"),   \
-      GR_OPT_BOOL("flatten_kernels", "false", "take kernels [out, in, ...] as matrices too"),    \
+#define MUON_OPTIONS(default_scale)                                                            \
+  GR_OPT_FLOAT("lr", "0.02", 0, INFINITY, "learning rate, before the schedule"),               \
+      GR_OPT_FLOAT("momentum", "0.95", 0, 1, "decay of the gradient's average, below 1"),      \
+      GR_OPT_BOOL("nesterov", "true", "look ahead by one momentum step"),                      \
+      GR_OPT_FLOAT("weight_decay", "0", 0, INFINITY, "decoupled decay, times lr"),             \
+      GR_OPT_INT("ns_steps", "5", 1, 20, "rounds of the Newton-Schulz iteration"),             \
+      GR_OPT_CHOICE("scale", default_scale, "original|match_rms_adamw|ratio|none",             \
+                    "times sqrt(max(1, out/in)), 0.2 sqrt(max(out, in)), sqrt(out/in), or 1"), \
+      GR_OPT_BOOL("flatten_kernels", "false", "take kernels [out, in, ...] as matrices too"),  \
       GR_OPT_CHOICE("layout", "in_out", "in_out|out_in", "which dim of a matrix is its outputs")
 
 constexpr gr_option_t kMuonOptions[] = {MUON_OPTIONS("original")};

@@ -105,8 +105,7 @@ inline Value normalize(gr::GraphBuilder& g, gr_dtype_t dtype, Value x, const Mat
   constexpr double kInside = 1e-7;  // inside the root, as the reference has it
   gr::Arithmetic math(g, dtype);
   const int64_t along = rows != matrix.transposed ? 1 : 0;  // the stored axis that is summed over
-  const Value squares =
-      g.node("ReduceSum", {math.square(x), g.ints({along})}, {{"keepdims", 1}});
+  const Value squares = g.node("ReduceSum", {math.square(x), g.ints({along})}, {{"keepdims", 1}});
   return math.div(x, math.sqrt(math.plus(squares, kInside)));
 }
 

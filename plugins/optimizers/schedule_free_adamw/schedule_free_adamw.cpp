@@ -62,8 +62,8 @@ class ScheduleFreeAdamW {
     const Value weight = math.square(largest);
     const Value total = g.add({u.states[4]}, weight);
     // A rate of 0 so far gives no weight: the average stays.
-    const Value share = math.where(math.greater(total, math.wide(0)), g.div(weight, total),
-                                   math.wide(0));
+    const Value share =
+        math.where(math.greater(total, math.wide(0)), g.div(weight, total), math.wide(0));
     const Value old{u.states[1]};
     const Value x = math.add(old, math.mul(math.sub(z, old), math.narrow(share)));
 

@@ -203,6 +203,27 @@ TEST(ParameterGroups, RefuseAGroupWithoutCondition) {
             std::string::npos);
 }
 
+TEST(ParameterGroups, NameAnOptimizerOnlyBesideACondition) {
+  const RunConfig config = config_of(kSmall, {"optimizer.groups=[{rank: 2, plugin: adamw}]"});
+  EXPECT_EQ(config.optimizer.chain[0].groups[0].plugin, "adamw");
+  EXPECT_NE(error_of(kSmall, {"optimizer.groups=[{plugin: adamw}]"}).find("no condition"),
+            std::string::npos);
+}
+
+TEST(Wrappers, ComeInThreeForms) {
+  for (const char* form : {"cautious", "{plugin: cautious}", "[cautious]"}) {
+    const RunConfig config = config_of(kSmall, {std::string("optimizer.wrap=") + form});
+    ASSERT_EQ(config.optimizer.chain[0].wrap.size(), 1u) << form;
+    EXPECT_EQ(config.optimizer.chain[0].wrap[0].name, "cautious") << form;
+  }
+  const RunConfig two = config_of(kSmall, {"optimizer.wrap=[{plugin: a, floor: 0.1}, b]"});
+  ASSERT_EQ(two.optimizer.chain[0].wrap.size(), 2u);
+  EXPECT_EQ(two.optimizer.chain[0].wrap[0].path, "optimizer.wrap.0");
+  EXPECT_EQ(two.optimizer.chain[0].wrap[0].options.size(), 1u);
+  EXPECT_EQ(two.optimizer.chain[0].wrap[1].name, "b");
+  EXPECT_NE(error_of(kSmall, {"optimizer.wrap=[[a]]"}).find("optimizer.wrap.0"), std::string::npos);
+}
+
 TEST(Bytes, ReadsUnits) {
   EXPECT_EQ(*parse_bytes("512 MiB"), int64_t{512} << 20);
   EXPECT_EQ(*parse_bytes("2GB"), 2000000000);

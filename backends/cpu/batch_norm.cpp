@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization in training mode and its gradients on float32 X [N, C, ...].
 //
-// Statistics of a channel are taken over the batch in two passes and in order of samples
-// (simd_channels.hpp says how exactly); the gradients take them again. Channels are spread over the
-// pool. Inference mode is left to the decomposition, which is elementwise.
+// Statistics of a channel are taken in double over the batch, in two passes and in order of
+// samples; the gradients take them again. Channels are spread over the pool. Inference mode is left
+// to the decomposition, which is elementwise.
 #include <cmath>
 #include <memory>
 
@@ -38,22 +38,14 @@ class BatchNormKernel : public Kernel {
   void each_plane(int64_t c, const Body& body) const {
     for (int64_t n = 0; n < batch_; ++n) body((n * channels_ + c) * size_);
   }
-  ChannelMoments moments(const float* x, int64_t c, double center) const {
-    ChannelMoments all;
-    each_plane(c, [&](int64_t at) {
-      const ChannelMoments part = context_.loops.channel_moments(x + at, center, size_);
-      all.sum += part.sum;
-      all.squares += part.squares;
-    });
-    return all;
-  }
   Statistics statistics(const float* x, int64_t c) const {
-    const auto near = static_cast<double>(static_cast<float>(moments(x, c, 0).sum / count()));
-    const ChannelMoments about = moments(x, c, near);
-    const double off = about.sum / count();
-    const double raw = about.squares / count() - off * off;
-    const double variance = raw < 0 ? 0 : raw;  // by rounding; NaN stays
-    return {{near + off, 1.0 / std::sqrt(variance + epsilon_)}, variance};
+    double sum = 0, squares = 0;
+    each_plane(c, [&](int64_t at) { sum += context_.loops.sum(x + at, size_); });
+    const double mean = sum / count();
+    each_plane(c,
+               [&](int64_t at) { squares += context_.loops.squares_about(x + at, mean, size_); });
+    const double variance = squares / count();
+    return {{mean, 1.0 / std::sqrt(variance + epsilon_)}, variance};
   }
   /// body(c) for each channel, spread over the pool.
   template <class Body>

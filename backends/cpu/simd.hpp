@@ -69,12 +69,6 @@ struct ChannelSums {
   double along = 0;
 };
 
-/// Over a channel, or a part of it: sums of x - c and of (x - c)^2, c being the center in float32.
-struct ChannelMoments {
-  double sum = 0;
-  double squares = 0;
-};
-
 /// The constants of one AdamW step, in double where they come from scalars.
 struct AdamStep {
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
@@ -186,7 +180,8 @@ struct Simd {
                           int64_t n);
 
   // One plane of a channel each.
-  ChannelMoments (*channel_moments)(const float* x, double center, int64_t n);
+  /// Sum of (x - mean)^2.
+  double (*squares_about)(const float* x, double mean, int64_t n);
   /// y = (x - mean) inverse factor + offset.
   void (*scale_channel)(const float* x, RowStatistics s, double factor, double offset, float* y,
                         int64_t n);

@@ -58,7 +58,7 @@ constexpr Simd make_table(const char* name) {
   t.norm = norm_row;
   t.norm_grad = norm_grad_row;
   t.norm_scale_grad = norm_scale_grad_row;
-  t.channel_moments = moments_plane;
+  t.squares_about = squares_about_row;
   t.scale_channel = scale_plane;
   t.channel_grad_sums = grad_sums_plane;
   t.channel_input_grad = input_grad_plane;

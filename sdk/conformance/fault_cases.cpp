@@ -26,7 +26,8 @@ Outcome failing_builder(Context& context) {
       use.fail_builder_call = nth;
       const auto answer = use_instance(context, instance.table(), &use);
       // A use is several plugin calls with a builder each: the longest has fewer calls than all.
-      if (answer.ok() && use.code == GR_OK) break;
+      // What the plugin refuses by itself is refused in the good use too.
+      if (answer.ok() && use.code == whole.code) break;
       if (use.code != kInjectedCode) {
         return fail(
             fmt::format("builder call {} fails with status {}, the plugin {}", nth, kInjectedCode,

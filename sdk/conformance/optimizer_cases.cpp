@@ -6,6 +6,7 @@
 
 #include "core/base/text.hpp"
 #include "core/graph/emitter.hpp"
+#include "gradrack/direction.h"
 #include "sdk/conformance/catalogue.hpp"
 #include "sdk/conformance/samples.hpp"
 #include "sdk/conformance/training_run.hpp"
@@ -93,6 +94,14 @@ Result<OptimizerRun> make_run(Context& context, const std::vector<std::string>& 
   GR_ASSIGN(std::unique_ptr<TrainingRun> run,
             TrainingRun::train(context, graph, optimizer.table()));
   return OptimizerRun{std::move(optimizer), std::move(run)};
+}
+
+/// Of gr.wrapper/1: it trains nothing by itself.
+Result<bool> is_wrapper(Context& context) {
+  GR_ASSIGN(const OptimizerInstance optimizer, context.make<gr_optimizer_t>());
+  const gr_optimizer_t& table = optimizer.table();
+  return table.get_extension != nullptr &&
+         table.get_extension(table.self, GR_EXT_WRAPPER) != nullptr;
 }
 
 Status steps(TrainingRun& run, int64_t from, int64_t to) {
@@ -206,7 +215,11 @@ Outcome bad_step(Context& context) {
 
 void add_optimizer_cases(const Target&, std::vector<Case>* cases) {
   const auto add = [&](const char* id, int level, const char* title, Outcome (*run)(Context&)) {
-    cases->push_back({id, level, title, run});
+    cases->push_back({id, level, title, [run, level](Context& context) -> Outcome {
+                        if (level < 5) return run(context);
+                        CONFORM_ASSIGN(const bool wraps, is_wrapper(context));
+                        return wraps ? not_applicable("it wraps other optimizers") : run(context);
+                      }});
   };
   const std::vector<SampleParameter> parameters = sample_parameters();
   for (size_t k = 0; k < parameters.size(); ++k) {

@@ -70,9 +70,23 @@ class Search {
     return made.ok() ? *made : GR_NO_VALUE;
   }
 
+  /// Scores that a statement before made may have fewer classes than the row that labels are from.
+  static void keep_labels_within_classes(const std::string& op, const std::vector<ValueId>& inputs,
+                                         PatternSample* sample) {
+    const bool loss = op == "SoftmaxCrossEntropyLoss";
+    if (!loss && op != "gradrack.SoftmaxCrossEntropyLossGrad") return;
+    const size_t scores = loss ? 0 : 1;
+    const Value& labels = sample->graph.value(inputs[scores + 1]);
+    const Dims dims = dims_of(sample->graph, inputs[scores]);
+    if (labels.source != Source::kInput || dims.size() < 2) return;
+    InputSpec& spec = sample->inputs[std::stoul(labels.name.substr(1))];
+    spec.limit = std::min(spec.limit, dims[1]);
+  }
+
   bool add_node(const std::string& op, const std::vector<ValueId>& inputs, const Attrs& attrs,
                 size_t outputs, PatternSample* sample) {
     if (--steps_ < 0) return false;
+    keep_labels_within_classes(op, inputs, sample);
     OpCase named;
     named.op = op;
     auto made = sample->graph.add_node(named.domain(), named.name(), inputs, attrs, outputs);

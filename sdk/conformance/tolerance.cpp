@@ -84,6 +84,7 @@ Specials defined_specials(const std::string& op, size_t k, gr_dtype_t to) {
   // Padding is 0 times a weight, or nothing at all: both are right.
   if (op == "Conv" && k == 1) return Specials::kNone;
   if (op == "gradrack.ConvWeightGrad" && k == 0) return Specials::kNone;
+  if (op == "gradrack.ConvInputGrad" && k == 1) return Specials::kNone;
   // Matrix units take channels by the group: what lies behind the last one has weights of 0.
   const bool conv = op == "Conv" || op.starts_with("gradrack.Conv");
   if (conv && to == GR_BFLOAT16) return Specials::kNone;

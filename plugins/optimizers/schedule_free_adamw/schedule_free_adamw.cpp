@@ -67,7 +67,8 @@ class ScheduleFreeAdamW {
     const Value old{u.states[1]};
     const Value x = math.add(old, math.mul(math.sub(z, old), math.narrow(share)));
 
-    u.new_parameter = math.add(math.times(x, beta1_), math.times(z, 1 - beta1_)).id;
+    // From z towards x, so that y stays exactly where it is while both are.
+    u.new_parameter = math.add(z, math.times(math.sub(x, z), beta1_)).id;
     const Value states[] = {z, x, square, largest, total};
     for (size_t k = 0; k < std::size(states); ++k) u.new_states[k] = states[k].id;
   }

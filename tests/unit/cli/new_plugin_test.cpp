@@ -97,7 +97,7 @@ TEST_F(NewPlugin, RenamesIdentifiersInBothSpellings) {
 }
 
 TEST_F(NewPlugin, RefusesNamesThatNothingCanBear) {
-  for (const char* name : {"Lion", "li-on", "2lion", "_lion", "", "li/on", "l\u00e9on"}) {
+  for (const char* name : {"Signum", "li-on", "2lion", "_signum", "", "li/on", "l\u00e9on"}) {
     const CliRun run = run_words({"plugins", "new", "optimizer", name, "--into", into("x")});
     EXPECT_EQ(run.code, 2) << name;
     EXPECT_NE(run.err.find("wanted a letter, then letters, digits and _"), std::string::npos)
@@ -116,13 +116,13 @@ TEST_F(NewPlugin, RefusesTheNameOfABundledPlugin) {
 }
 
 TEST_F(NewPlugin, UnknownKindOrLanguageListsWhatThereIs) {
-  const CliRun kind = make("optimiser", "lion");
+  const CliRun kind = make("optimiser", "signum");
   EXPECT_EQ(kind.code, 2);
   EXPECT_NE(kind.err.find("no template for kind 'optimiser' (did you mean 'optimizer'?)"),
             std::string::npos)
       << kind.err;
   EXPECT_NE(kind.err.find("optimizer    c, cpp, rust"), std::string::npos) << kind.err;
-  const CliRun language = make("backend", "lion", {"--lang", "rust"});
+  const CliRun language = make("backend", "signum", {"--lang", "rust"});
   EXPECT_EQ(language.code, 2);
   EXPECT_NE(language.err.find("no template for kind 'backend' in 'rust'; there are: c, cpp"),
             std::string::npos)
@@ -131,19 +131,19 @@ TEST_F(NewPlugin, UnknownKindOrLanguageListsWhatThereIs) {
 }
 
 TEST_F(NewPlugin, LeavesAFolderThatIsNotEmptyAlone) {
-  fs::create_directory(into("lion"));
-  std::ofstream(into("lion") + "/mine.txt") << "mine";
-  const CliRun run = make("optimizer", "lion");
+  fs::create_directory(into("signum"));
+  std::ofstream(into("signum") + "/mine.txt") << "mine";
+  const CliRun run = make("optimizer", "signum");
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("is there and not an empty folder; nothing was written"),
             std::string::npos)
       << run.err;
-  EXPECT_EQ(std::distance(fs::directory_iterator(into("lion")), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(into("signum")), fs::directory_iterator()), 1);
 }
 
 TEST_F(NewPlugin, FillsAnEmptyFolderAndMakesThoseAbove) {
-  fs::create_directory(into("lion"));
-  EXPECT_EQ(make("optimizer", "lion").code, 0);
+  fs::create_directory(into("signum"));
+  EXPECT_EQ(make("optimizer", "signum").code, 0);
   const CliRun deep = run_words({"plugins", "new", "data", "grey", "--into", into("a/b/c")});
   EXPECT_EQ(deep.code, 0) << deep.err;
   EXPECT_TRUE(fs::exists(into("a/b/c/grey.cpp")));

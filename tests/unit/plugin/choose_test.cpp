@@ -147,7 +147,7 @@ TEST_F(Chain, BackendsRefuseAnOptionThatNoneDeclares) {
   EXPECT_EQ(
       both.status().message(),
       "run.yaml:5:34: backend.thread: unknown key (did you mean 'threads'?); backend quick or "
-      "slow knows plugin, fallback, record, threads");
+      "slow knows plugin, fallback, record, fuse, threads");
 }
 
 TEST_F(Chain, ListOfMapsChecksEachByItself) {

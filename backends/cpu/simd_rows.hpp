@@ -178,9 +178,28 @@ void norm_row(const float* x, RowStatistics s, const float* scale, const float* 
   });
 }
 
+/// norm_grad_row in double: in a row of a few elements the terms may nearly cancel.
+void short_norm_grad_row(const float* gy, const float* x, RowStatistics s, const float* scale,
+                         bool center, float* gx, int64_t n) {
+  double along = 0, sum = 0;
+  const auto g = [&](int64_t i) {
+    return static_cast<double>(gy[i]) * static_cast<double>(scale[i]);
+  };
+  const auto v = [&](int64_t i) { return (static_cast<double>(x[i]) - s.mean) * s.inverse; };
+  for (int64_t i = 0; i < n; ++i) {
+    along += g(i) * v(i);
+    sum += center ? g(i) : 0.0;
+  }
+  const double a = along / static_cast<double>(n), m = sum / static_cast<double>(n);
+  // gx may be gy: each element is read before it is written.
+  for (int64_t i = 0; i < n; ++i) gx[i] = static_cast<float>(s.inverse * (g(i) - m - v(i) * a));
+}
+
 /// inverse * (g - mean(g) - n * mean(g * n)) with g = gy * scale; RMS: no mean(g).
 void norm_grad_row(const float* gy, const float* x, RowStatistics s, const float* scale,
                    bool center, float* gx, int64_t n) {
+  constexpr int64_t kShort = 8;
+  if (n <= kShort) return short_norm_grad_row(gy, x, s, scale, center, gx, n);
   const Normalized normalized(s);
   D along = {}, sum = {};
   for_vectors(n, [&](int64_t i, auto loader) {

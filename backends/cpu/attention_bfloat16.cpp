@@ -119,7 +119,6 @@ class TileForward final : public TileKernel {
  public:
   TileForward(const NodeSpec& node, const Context& context) : TileKernel(node, context, 0) {
     run_ = queries_of_item(kStrip);
-    runs_ = (s_.q.length + run_ - 1) / run_;
     keys_ = parts_.take<char>(panels_bytes(s_.q.size, s_.k.length));
     values_ = parts_.take<char>(panels_bytes(s_.k.length, s_.v.size));
     queries_ = parts_.take<char>(blocks_bytes(kStrip, s_.q.size));
@@ -130,10 +129,8 @@ class TileForward final : public TileKernel {
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t*) const override {
-    each_item(s_.k.batch * s_.k.heads * runs_, workspace, [&](int64_t item, char* memory) {
-      // The longest runs of a head first.
-      const int64_t begin = (runs_ - 1 - item % runs_) * run_, kv = item / runs_ % s_.k.heads;
-      key_head(in, out[0], item / runs_ / s_.k.heads, kv, begin, memory);
+    each_run(run_, workspace, [&](int64_t sample, int64_t kv, int64_t begin, char* memory) {
+      key_head(in, out[0], sample, kv, begin, memory);
     });
     return GR_OK;
   }
@@ -148,11 +145,8 @@ class TileForward final : public TileKernel {
     const Factor v = rows_of(in[2], s_.v, s_.v.at(sample, kv));
     pack_b(turned(k), s_.q.size, keys, {memory + keys_, s_.q.size});
     pack_b(v, keys, s_.v.size, {memory + values_, s_.k.length});
-    for (int64_t head = kv * s_.group; head < (kv + 1) * s_.group; ++head) {
-      for (int64_t t = begin; t < end; t += kStrip) {
-        attend(in, y, strip(sample, head, t, std::min(kStrip, end - t)), memory);
-      }
-    }
+    each_strip(sample, kv, begin, end, kStrip,
+               [&](const Strip& strip) { attend(in, y, strip, memory); });
   }
 
   void attend(const DLTensor* const* in, DLTensor* y, const Strip& strip, char* memory) const {
@@ -172,7 +166,7 @@ class TileForward final : public TileKernel {
     }
   }
 
-  int64_t run_, runs_;  // queries of an item, items of a head
+  int64_t run_;  // queries of an item
   int64_t keys_, values_, queries_, packed_, scores_, sums_;
 };
 
@@ -203,8 +197,8 @@ class TileBackward final : public TileKernel {
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t*) const override {
-    each_item(s_.k.batch * s_.k.heads, workspace, [&](int64_t item, char* memory) {
-      key_head(in, out, item / s_.k.heads, item % s_.k.heads, memory);
+    each_key_head(workspace, [&](int64_t sample, int64_t kv, char* memory) {
+      key_head(in, out, sample, kv, memory);
     });
     return GR_OK;
   }
@@ -221,11 +215,8 @@ class TileBackward final : public TileKernel {
     float *gk = floats(memory, gk_), *gv = floats(memory, gv_);
     std::fill_n(gk, keys * d_row_, 0.0f);
     std::fill_n(gv, keys * e_row_, 0.0f);
-    for (int64_t head = kv * s_.group; head < (kv + 1) * s_.group; ++head) {
-      for (int64_t t = 0; t < s_.q.length; t += strip_) {
-        backward(in, out[0], strip(sample, head, t, strip_), memory);
-      }
-    }
+    each_strip(sample, kv, 0, s_.q.length, strip_,
+               [&](const Strip& strip) { backward(in, out[0], strip, memory); });
     write(gk, d_row_, keys, d, score_factor_, out[1], k_at, s_.k.row);
     write(gv, e_row_, keys, e, 1, out[2], v_at, s_.v.row);
   }

@@ -100,7 +100,6 @@ class FloatForward final : public FloatKernel {
  public:
   FloatForward(const NodeSpec& node, const Context& context) : FloatKernel(node, context, 0) {
     run_ = queries_of_item(kStrip);
-    runs_ = (s_.q.length + run_ - 1) / run_;
     chunk_ = parts_.take<float>(kChunk * std::max(s_.q.size, s_.v.size));
     keys_ = parts_.take<float>(round_up(s_.k.length, panel_) * s_.q.size);
     values_ = parts_.take<float>(s_.k.length * e_row_);
@@ -111,10 +110,8 @@ class FloatForward final : public FloatKernel {
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t*) const override {
-    each_item(s_.k.batch * s_.k.heads * runs_, workspace, [&](int64_t item, char* memory) {
-      // The longest runs of a head first.
-      const int64_t begin = (runs_ - 1 - item % runs_) * run_, kv = item / runs_ % s_.k.heads;
-      key_head(in, out[0], item / runs_ / s_.k.heads, kv, begin, memory);
+    each_run(run_, workspace, [&](int64_t sample, int64_t kv, int64_t begin, char* memory) {
+      key_head(in, out[0], sample, kv, begin, memory);
     });
     return GR_OK;
   }
@@ -128,11 +125,8 @@ class FloatForward final : public FloatKernel {
     float* scratch = floats(memory, chunk_);
     pack(in[1], s_.k, s_.k.at(sample, kv), keys, scratch, floats(memory, keys_), nullptr);
     pack(in[2], s_.v, s_.v.at(sample, kv), keys, scratch, nullptr, floats(memory, values_));
-    for (int64_t head = kv * s_.group; head < (kv + 1) * s_.group; ++head) {
-      for (int64_t t = begin; t < end; t += kStrip) {
-        attend(in[0], mask_of(in, 3), y, strip(sample, head, t, std::min(kStrip, end - t)), memory);
-      }
-    }
+    each_strip(sample, kv, begin, end, kStrip,
+               [&](const Strip& strip) { attend(in[0], mask_of(in, 3), y, strip, memory); });
   }
 
   void attend(const DLTensor* q, const DLTensor* mask, DLTensor* y, const Strip& strip,
@@ -151,7 +145,7 @@ class FloatForward final : public FloatKernel {
     }
   }
 
-  int64_t run_, runs_;  // queries of an item, items of a head
+  int64_t run_;  // queries of an item
   int64_t chunk_, keys_, values_, queries_, scores_, sums_;
 };
 
@@ -179,8 +173,8 @@ class FloatBackward final : public FloatKernel {
 
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void* workspace,
               gr_error_t*) const override {
-    each_item(s_.k.batch * s_.k.heads, workspace, [&](int64_t item, char* memory) {
-      key_head(in, out, item / s_.k.heads, item % s_.k.heads, memory);
+    each_key_head(workspace, [&](int64_t sample, int64_t kv, char* memory) {
+      key_head(in, out, sample, kv, memory);
     });
     return GR_OK;
   }
@@ -197,11 +191,8 @@ class FloatBackward final : public FloatKernel {
     float *gk = floats(memory, gk_), *gv = floats(memory, gv_);
     std::fill_n(gk, keys * d_row_, 0.0f);
     std::fill_n(gv, keys * e_row_, 0.0f);
-    for (int64_t head = kv * s_.group; head < (kv + 1) * s_.group; ++head) {
-      for (int64_t t = 0; t < s_.q.length; t += kStrip) {
-        backward(in, out[0], strip(sample, head, t, kStrip), memory);
-      }
-    }
+    each_strip(sample, kv, 0, s_.q.length, kStrip,
+               [&](const Strip& strip) { backward(in, out[0], strip, memory); });
     for (int64_t t = 0; t < keys; ++t) {
       write_row(gk + t * d_row_, 1, out[1], k_at + t * s_.k.row, s_.k.size);
       write_row(gv + t * e_row_, 1, out[2], v_at + t * s_.v.row, s_.v.size);

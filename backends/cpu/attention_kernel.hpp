@@ -36,8 +36,35 @@ class AttentionKernel : public host::Kernel {
       for (int64_t k = next++; k < items; k = next++) body(k, memory);
     });
   }
-  /// Forward's items: a key head with `run` of its queries, whole strips. Enough items for all
-  /// threads, few enough that packing stays small beside the products.
+  /// body(sample, key head, memory) for all key heads.
+  template <class Body>
+  void each_key_head(void* workspace, const Body& body) const {
+    each_item(s_.k.batch * s_.k.heads, workspace, [&](int64_t item, char* memory) {
+      body(item / s_.k.heads, item % s_.k.heads, memory);
+    });
+  }
+  /// body(sample, key head, first query, memory) for all key heads with `run` of their queries.
+  template <class Body>
+  void each_run(int64_t run, void* workspace, const Body& body) const {
+    const int64_t runs = (s_.q.length + run - 1) / run;
+    each_item(s_.k.batch * s_.k.heads * runs, workspace, [&](int64_t item, char* memory) {
+      // The longest runs of a head first.
+      const int64_t begin = (runs - 1 - item % runs) * run, head = item / runs;
+      body(head / s_.k.heads, head % s_.k.heads, begin, memory);
+    });
+  }
+  /// body(strip) for the queries [begin, end) of all heads of a key head, `most` at a time.
+  template <class Body>
+  void each_strip(int64_t sample, int64_t kv, int64_t begin, int64_t end, int64_t most,
+                  const Body& body) const {
+    for (int64_t head = kv * s_.group; head < (kv + 1) * s_.group; ++head) {
+      for (int64_t t = begin; t < end; t += most) {
+        body(strip(sample, head, t, std::min(most, end - t)));
+      }
+    }
+  }
+  /// For each_run: whole strips. Enough items for all threads, few enough that packing stays small
+  /// beside the products.
   int64_t queries_of_item(int64_t strip) const;
 
   static float* floats(char* memory, int64_t offset) {

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/simd.hpp"
 #include "backends/cpu/simd_bfloat16.hpp"
+#include "backends/cpu/simd_rows.hpp"
 
 namespace gradrack::cpu {
 namespace {
@@ -14,15 +15,8 @@ inline F vexp_below_zero(F x) {
   constexpr float kShift = 12582912.0f + 127.0f;  // 1.5 * 2^23 and the exponent's bias
   const F shifted = x * 1.44269504f + kShift;
   const F n = shifted - kShift;
-  const F r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
-  F p = splat(0.00019920757f);
-  p = p * r + 0.00139481225f;
-  p = p * r + 0.00833326019f;
-  p = p * r + 0.0416662432f;
-  p = p * r + 0.166666672f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  const F r = ln2_remainder(x, n);
+  const F p = (exp_polynomial(r) * r + 1.0f) * r + 1.0f;
   const F y = p * as_float(as_int(shifted) << 23);
   return x < -87.0f ? F{} : y;
 }
@@ -53,7 +47,7 @@ bool has_nan(const float* x, int64_t n) {
   return found;
 }
 
-/// x = exp(factor (x - max)), summed as exp_row sums. Sums to 0 where all are -infinity. The shift
+/// x = exp(factor (x - max)); gives the sum. Sums to 0 where all are -infinity. The shift
 /// is one rounded number for the row, so that its error leaves the weights with the sum.
 float exp_weights_row(float* x, float factor, int64_t n) {
   float most = factor * greatest(x, n);
@@ -64,25 +58,8 @@ float exp_weights_row(float* x, float factor, int64_t n) {
       most = 0;  // each weight is exp(-infinity)
     }
   }
-  constexpr int64_t kBlock = 16 * kLanes;
-  D total = {};
-  for (int64_t from = 0; from < n; from += kBlock) {
-    const int64_t end = n - from < kBlock ? n : from + kBlock;
-    F block = {};
-    int64_t i = from;
-    for (; i + kLanes <= end; i += kLanes) {
-      const F v = vexp_below_zero(load(x + i) * factor - most);
-      store(x + i, v);
-      block += v;
-    }
-    if (i < end) {
-      const F v = vexp_below_zero(load_part(x + i, end - i, -__builtin_inff()) * factor - most);
-      store_part(x + i, v, end - i);
-      block += v;
-    }
-    total += widen_low(block) + widen_high(block);
-  }
-  return static_cast<float>(lane_sum(total));
+  const auto weight = [=](F v) { return vexp_below_zero(v * factor - most); };
+  return static_cast<float>(summed_row(x, x, n, weight));
 }
 
 /// With p = e * inverse: e = p, g = p (g - sum(g p)).

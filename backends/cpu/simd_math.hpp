@@ -18,6 +18,19 @@ inline F with_sign(F magnitude, F sign) {
                   (as_int(sign) & static_cast<int32_t>(1u << 31)));
 }
 
+/// x - n ln 2, ln 2 in two parts.
+inline F ln2_remainder(F x, F n) { return (x - n * 0.693359375f) + n * 2.12194440e-4f; }
+
+/// p of e^r = p r^2 + r + 1, |r| <= ln(2)/2.
+inline F exp_polynomial(F r) {
+  F p = splat(0.00019920757f);
+  p = p * r + 0.00139481225f;
+  p = p * r + 0.00833326019f;
+  p = p * r + 0.0416662432f;
+  p = p * r + 0.166666672f;
+  return p * r + 0.5f;
+}
+
 /// e^x = 2^n e^r with |r| <= ln(2)/2; n comes from adding 1.5 * 2^23, which leaves it in the low
 /// bits.
 inline F vexp(F x) {
@@ -25,14 +38,8 @@ inline F vexp(F x) {
   x = x < -104.0f ? splat(-104.0f) : x;  // 0 below -103.97
   const F shifted = x * 1.44269504f + 12582912.0f;
   const F n = shifted - 12582912.0f;
-  const F r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
-  F p = splat(0.00019920757f);
-  p = p * r + 0.00139481225f;
-  p = p * r + 0.00833326019f;
-  p = p * r + 0.0416662432f;
-  p = p * r + 0.166666672f;
-  p = p * r + 0.5f;
-  p = p * r * r + r + 1.0f;
+  const F r = ln2_remainder(x, n);
+  const F p = exp_polynomial(r) * r * r + r + 1.0f;
   // Two factors, so that results near and below the smallest normal number come out right.
   const I whole = as_int(shifted) - 0x4B400000;
   const I half = whole >> 1;

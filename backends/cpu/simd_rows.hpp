@@ -77,9 +77,10 @@ void max_of_columns_row(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
 }
 
-/// y = exp(x - shift); gives the sum. The difference is taken in float: shift is a float by then.
-/// Short blocks are summed in float, blocks in double.
-double exp_row(const float* x, float shift, float* y, int64_t n) {
+/// y = f(x), y may be null; gives the sum of f(x). Short blocks are summed in float, blocks in
+/// double. f(-infinity) is 0, unless the whole row is NaN.
+template <class Function>
+double summed_row(const float* x, float* y, int64_t n, const Function& f) {
   constexpr int64_t kBlock = 16 * kLanes;
   D total = {};
   for (int64_t from = 0; from < n; from += kBlock) {
@@ -87,19 +88,23 @@ double exp_row(const float* x, float shift, float* y, int64_t n) {
     F block = {};
     int64_t i = from;
     for (; i + kLanes <= end; i += kLanes) {
-      const F v = vexp(load(x + i) - shift);
+      const F v = f(load(x + i));
       if (y != nullptr) store(y + i, v);
       block += v;
     }
     if (i < end) {
-      const F v = vexp(load_part(x + i, end - i, -__builtin_inff()) - shift);
+      const F v = f(load_part(x + i, end - i, -__builtin_inff()));
       if (y != nullptr) store_part(y + i, v, end - i);
-      // Lanes behind the end hold exp(-inf) = 0, or NaN when the whole row is NaN anyway.
       block += v;
     }
     total += widen_low(block) + widen_high(block);
   }
   return lane_sum(total);
+}
+
+/// y = exp(x - shift); gives the sum. The difference is taken in float: shift is a float by then.
+double exp_row(const float* x, float shift, float* y, int64_t n) {
+  return summed_row(x, y, n, [shift](F v) { return vexp(v - shift); });
 }
 
 void softmax_row(const float* x, float* y, int64_t n) {

@@ -5,14 +5,12 @@
 //   (t + 1) / w                                     for t < w
 //   1 - (1 - r) * min(1, (t - w) / (T - w))         otherwise.
 // Invariant: computed from t, never accumulated, so a resumed run needs nothing restored.
-#include <algorithm>
-
 #include "gradrack/lr_schedule.hpp"
 
 namespace {
 
 constexpr gr_option_t kLinearOptions[] = {
-    GR_OPT_INT("warmup_steps", "0", 0, INFINITY, "updates of linear rise from lr / warmup_steps"),
+    gradrack::sdk::kWarmupOption,
     GR_OPT_FLOAT("min_ratio", "0", 0, 1, "last rate divided by lr"),
 };
 
@@ -24,21 +22,17 @@ class Linear {
   static constexpr auto& kOptions = kLinearOptions;
 
   explicit Linear(const gradrack::sdk::Options& options)
-      : warmup_(options.get<int64_t>("warmup_steps")),
-        min_ratio_(options.get<double>("min_ratio")) {}
+      : warmup_(options), min_ratio_(options.get<double>("min_ratio")) {}
 
   double value(const gr_lr_request_t& request) const {
-    const int64_t t = request.update;
-    if (t < warmup_) {
-      return request.base_lr * static_cast<double>(t + 1) / static_cast<double>(warmup_);
+    if (warmup_.covers(request.update)) {
+      return request.base_lr * warmup_.factor(request.update);
     }
-    const auto span = static_cast<double>(std::max<int64_t>(1, request.max_updates - warmup_));
-    const double progress = std::min(1.0, static_cast<double>(t - warmup_) / span);
-    return request.base_lr * (1 - (1 - min_ratio_) * progress);
+    return request.base_lr * (1 - (1 - min_ratio_) * warmup_.progress(request));
   }
 
  private:
-  int64_t warmup_;
+  gradrack::sdk::Warmup warmup_;
   double min_ratio_;
 };
 

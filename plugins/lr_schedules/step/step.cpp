@@ -11,7 +11,7 @@
 namespace {
 
 constexpr gr_option_t kStepOptions[] = {
-    GR_OPT_INT("warmup_steps", "0", 0, INFINITY, "updates of linear rise from lr / warmup_steps"),
+    gradrack::sdk::kWarmupOption,
     GR_OPT_INT("step_size", "1000", 1, INFINITY, "updates between two falls"),
     GR_OPT_FLOAT("gamma", "0.1", 0, 1, "factor of each fall"),
 };
@@ -24,20 +24,19 @@ class Step {
   static constexpr auto& kOptions = kStepOptions;
 
   explicit Step(const gradrack::sdk::Options& options)
-      : warmup_(options.get<int64_t>("warmup_steps")),
+      : warmup_(options),
         size_(options.get<int64_t>("step_size")),
         gamma_(options.get<double>("gamma")) {}
 
   double value(const gr_lr_request_t& request) const {
     const int64_t t = request.update;
-    if (t < warmup_) {
-      return request.base_lr * static_cast<double>(t + 1) / static_cast<double>(warmup_);
-    }
-    return request.base_lr * std::pow(gamma_, static_cast<double>((t - warmup_) / size_));
+    if (warmup_.covers(t)) return request.base_lr * warmup_.factor(t);
+    return request.base_lr * std::pow(gamma_, static_cast<double>((t - warmup_.steps()) / size_));
   }
 
  private:
-  int64_t warmup_, size_;
+  gradrack::sdk::Warmup warmup_;
+  int64_t size_;
   double gamma_;
 };
 

@@ -5,7 +5,6 @@
 //   (t + 1) / w                                              for t < w
 //   r + (1 - r) / 2 * (1 + cos(pi * min(1, (t - w) / (T - w))))   otherwise.
 // Invariant: computed from t, never accumulated, so a resumed run needs nothing restored.
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +13,7 @@
 namespace {
 
 constexpr gr_option_t kWarmupCosineOptions[] = {
-    GR_OPT_INT("warmup_steps", "0", 0, INFINITY, "updates of linear rise from lr / warmup_steps"),
+    gradrack::sdk::kWarmupOption,
     GR_OPT_FLOAT("min_ratio", "0.1", 0, 1, "last rate divided by lr"),
 };
 
@@ -26,22 +25,18 @@ class WarmupCosine {
   static constexpr auto& kOptions = kWarmupCosineOptions;
 
   explicit WarmupCosine(const gradrack::sdk::Options& options)
-      : warmup_(options.get<int64_t>("warmup_steps")),
-        min_ratio_(options.get<double>("min_ratio")) {}
+      : warmup_(options), min_ratio_(options.get<double>("min_ratio")) {}
 
-  double value(const gr_lr_request_t& request) const {
-    return request.base_lr * factor(request.update, request.max_updates);
-  }
+  double value(const gr_lr_request_t& request) const { return request.base_lr * factor(request); }
 
  private:
-  double factor(int64_t t, int64_t horizon) const {
-    if (t < warmup_) return static_cast<double>(t + 1) / static_cast<double>(warmup_);
-    const auto span = static_cast<double>(std::max<int64_t>(1, horizon - warmup_));
-    const double progress = std::min(1.0, static_cast<double>(t - warmup_) / span);
-    return min_ratio_ + (1 - min_ratio_) / 2 * (1 + std::cos(std::numbers::pi * progress));
+  double factor(const gr_lr_request_t& request) const {
+    if (warmup_.covers(request.update)) return warmup_.factor(request.update);
+    return min_ratio_ +
+           (1 - min_ratio_) / 2 * (1 + std::cos(std::numbers::pi * warmup_.progress(request)));
   }
 
-  int64_t warmup_;
+  gradrack::sdk::Warmup warmup_;
   double min_ratio_;
 };
 

@@ -20,7 +20,7 @@ namespace {
 namespace gr = gradrack::sdk;
 
 constexpr gr_option_t kWsdOptions[] = {
-    GR_OPT_INT("warmup_steps", "0", 0, INFINITY, "updates of linear rise from lr / warmup_steps"),
+    gr::kWarmupOption,
     GR_OPT_INT("decay_steps", "0", 0, INFINITY, "updates of decay at the end; 0: decay_share"),
     GR_OPT_FLOAT("decay_share", "0.2", 0, 1, "share of the run's steps that decays"),
     GR_OPT_CHOICE("shape", "linear", "linear|sqrt", "form of the decay"),
@@ -35,7 +35,7 @@ class Wsd {
   static constexpr auto& kOptions = kWsdOptions;
 
   explicit Wsd(const gr::Options& options)
-      : warmup_(options.get<int64_t>("warmup_steps")),
+      : warmup_(options),
         decay_(options.get<int64_t>("decay_steps")),
         share_(options.get<double>("decay_share")),
         root_(options.get<std::string>("shape") == "sqrt"),
@@ -43,11 +43,10 @@ class Wsd {
 
   double value(const gr_lr_request_t& request) const {
     const int64_t t = request.update, horizon = request.max_updates;
-    if (t < warmup_) {
-      return request.base_lr * static_cast<double>(t + 1) / static_cast<double>(warmup_);
-    }
+    if (warmup_.covers(t)) return request.base_lr * warmup_.factor(t);
     const int64_t asked = decay_ > 0 ? decay_ : std::llround(share_ * static_cast<double>(horizon));
-    const int64_t decay = std::clamp<int64_t>(asked, 0, std::max<int64_t>(0, horizon - warmup_));
+    const int64_t decay =
+        std::clamp<int64_t>(asked, 0, std::max<int64_t>(0, horizon - warmup_.steps()));
     const int64_t into = t - (horizon - decay);
     if (into < 0 || decay == 0) return request.base_lr;
     const double progress = std::min(1.0, static_cast<double>(into) / static_cast<double>(decay));
@@ -55,7 +54,8 @@ class Wsd {
   }
 
  private:
-  int64_t warmup_, decay_;
+  gr::Warmup warmup_;
+  int64_t decay_;
   double share_;
   bool root_;
   double min_ratio_;

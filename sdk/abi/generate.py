@@ -17,10 +17,11 @@ KINDS = ["gr_model_t", "gr_data_t", "gr_optimizer_t", "gr_lr_schedule_t", "gr_pr
          "gr_scheduler_t", "gr_backend_t"]
 GIVEN = {"gr_host_t": True, "gr_graph_api_t": False}  # the host's; True: checked() is public
 LIBRARY = ["gr_plugin_header_t", "gr_plugin_t", "gr_factory_t"]
-EXTENSIONS = ["gr_cancel_t", "gr_thread_check_t", "gr_value_change_t"]
+EXTENSIONS = ["gr_cancel_t", "gr_dtype_support_t", "gr_thread_check_t", "gr_value_change_t"]
 # Extensions that a plugin offers.
-OFFERED = ["gr_batch_t", "gr_capture_t", "gr_direction_t", "gr_fusion_t", "gr_precision_inputs_t",
-           "gr_preview_t", "gr_timing_t", "gr_wrapper_t"]
+OFFERED = ["gr_batch_t", "gr_capture_t", "gr_direction_t", "gr_fusion_t", "gr_loss_scale_t",
+           "gr_precision_choice_t", "gr_precision_inputs_t", "gr_preview_t", "gr_timing_t",
+           "gr_wrapper_t"]
 
 DOC_HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # The functions of the plugin ABI

@@ -80,12 +80,20 @@ typedef struct gr_node_view {
 enum { GR_CLAIM_NO = 0, GR_CLAIM_YES = 1 };
 enum { GR_MAX_IN_PLACE = 8 };
 
+/// Bits of gr_claim.flags.
+enum {
+  /// Of a yes: tensors are converted to another dtype, worked on there, and converted back.
+  /// `reason`
+  /// says to which. Since 1.1.
+  GR_CLAIM_CONVERTED = 1
+};
+
 /// Verdict on one node. The host sets struct_size; the callee fills the rest.
 typedef struct gr_claim {
   uint32_t struct_size;
-  int32_t verdict;  ///< GR_CLAIM_*
-  int32_t group;    ///< nodes with one number >= 0 become one kernel; -1: alone
-  int32_t reserved;
+  int32_t verdict;   ///< GR_CLAIM_*
+  int32_t group;     ///< nodes with one number >= 0 become one kernel; -1: alone
+  int32_t flags;     ///< GR_CLAIM_CONVERTED or 0. Since 1.1
   int64_t cost_ns;   ///< estimate; 0: unknown
   char reason[128];  ///< for NO: which dtype, attribute or rank is in the way
 } gr_claim_t;

@@ -10,6 +10,7 @@
 #include "gradrack/extensions.h"
 #include "gradrack/fusion.h"
 #include "gradrack/graph.h"
+#include "gradrack/loss_scale.h"
 #include "gradrack/lr_schedule.h"
 #include "gradrack/model.h"
 #include "gradrack/optimizer.h"
@@ -17,11 +18,13 @@
 #include "gradrack/philox.h"
 #include "gradrack/plugin.h"
 #include "gradrack/precision.h"
+#include "gradrack/precision_choice.h"
 #include "gradrack/precision_inputs.h"
 #include "gradrack/preview.h"
 #include "gradrack/scheduler.h"
 #include "gradrack/status.h"
 #include "gradrack/tensor.h"
 #include "gradrack/timing.h"
+#include "gradrack/update_rounding.h"
 
 #endif  // GRADRACK_GRADRACK_H_

@@ -82,6 +82,16 @@ const KindInfo& kind_info<gr_backend_t>() {
   return *info;
 }
 
+template <>
+const KindInfo& kind_info<gr_metrics_t>() {
+  static const auto* info =
+      new KindInfo{"metrics",
+                   sizeof(gr_metrics_t),
+                   {GRADRACK_SLOT(gr_metrics_t, destroy), GRADRACK_SLOT(gr_metrics_t, open),
+                    GRADRACK_SLOT(gr_metrics_t, record)}};
+  return *info;
+}
+
 #undef GRADRACK_SLOT
 
 }  // namespace gradrack

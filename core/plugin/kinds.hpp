@@ -41,5 +41,7 @@ template <>
 const KindInfo& kind_info<gr_scheduler_t>();
 template <>
 const KindInfo& kind_info<gr_backend_t>();
+template <>
+const KindInfo& kind_info<gr_metrics_t>();
 
 }  // namespace gradrack

@@ -171,7 +171,7 @@ std::string Factory::text() const { return kind + " '" + name + "' (" + library 
 
 const std::vector<std::string>& plugin_kinds() {
   static const auto* kinds = new std::vector<std::string>{
-      "model", "data", "optimizer", "lr_schedule", "precision", "scheduler", "backend"};
+      "model", "data", "optimizer", "lr_schedule", "precision", "scheduler", "backend", "metrics"};
   return *kinds;
 }
 

@@ -14,7 +14,7 @@ import headers
 
 ROOT = headers.INCLUDE.parent.parent.parent
 KINDS = ["gr_model_t", "gr_data_t", "gr_optimizer_t", "gr_lr_schedule_t", "gr_precision_t",
-         "gr_scheduler_t", "gr_backend_t"]
+         "gr_scheduler_t", "gr_backend_t", "gr_metrics_t"]
 GIVEN = {"gr_host_t": True, "gr_graph_api_t": False}  # the host's; True: checked() is public
 LIBRARY = ["gr_plugin_header_t", "gr_plugin_t", "gr_factory_t"]
 EXTENSIONS = ["gr_cancel_t", "gr_dtype_support_t", "gr_thread_check_t", "gr_value_change_t"]

@@ -36,7 +36,7 @@ struct Violation {
 using ViolationSink = std::function<void(const Violation&)>;
 
 /// A table like `*table`, which is copied, that checks each call and forwards it. Optional
-/// functions that `*table` lacks are lacking here too. Made for the seven kinds' tables (calls by
+/// functions that `*table` lacks are lacking here too. Made for the kinds' tables (calls by
 /// the host into a plugin; it ends with destroy) and for gr_host_t (calls by a plugin into the
 /// host; it ends with end_checked). Lives until the process ends. [any]
 template <typename Table>
@@ -48,6 +48,8 @@ template <>
 const gr_data_t* checked(const gr_data_t* table, ViolationSink sink);
 template <>
 const gr_lr_schedule_t* checked(const gr_lr_schedule_t* table, ViolationSink sink);
+template <>
+const gr_metrics_t* checked(const gr_metrics_t* table, ViolationSink sink);
 template <>
 const gr_model_t* checked(const gr_model_t* table, ViolationSink sink);
 template <>

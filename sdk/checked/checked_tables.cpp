@@ -79,6 +79,17 @@ void fill_slots(Box<gr_backend_t>& box) {
 }
 
 template <>
+void fill_slots(Box<gr_metrics_t>& box) {
+  box.slot<&gr_metrics_t::destroy, "destroy", kMain>();
+  box.slot<&gr_metrics_t::open, "open", kMain>();
+  box.slot<&gr_metrics_t::record, "record", kMain>();
+  box.slot<&gr_metrics_t::event, "event", kMain>();
+  box.slot<&gr_metrics_t::flush, "flush", kMain>();
+  box.slot<&gr_metrics_t::close, "close", kMain>();
+  box.slot<&gr_metrics_t::get_extension, "get_extension", kAny>();
+}
+
+template <>
 void fill_slots(Box<gr_host_t>& box) {
   box.slot<&gr_host_t::log, "log", kAny>();
   box.slot<&gr_host_t::get_extension, "get_extension", kAny>();
@@ -134,6 +145,11 @@ const gr_scheduler_t* checked(const gr_scheduler_t* table, ViolationSink sink) {
 template <>
 const gr_backend_t* checked(const gr_backend_t* table, ViolationSink sink) {
   return checked_calls::wrap_table("gr_backend_t", table, false, std::move(sink));
+}
+
+template <>
+const gr_metrics_t* checked(const gr_metrics_t* table, ViolationSink sink) {
+  return checked_calls::wrap_table("gr_metrics_t", table, false, std::move(sink));
 }
 
 template <>

@@ -14,7 +14,7 @@ constexpr KindCases kKinds[] = {
     {"model", add_model_cases},         {"data", add_data_cases},
     {"optimizer", add_optimizer_cases}, {"lr_schedule", add_lr_schedule_cases},
     {"precision", add_precision_cases}, {"scheduler", add_scheduler_cases},
-    {"backend", add_backend_cases},
+    {"backend", add_backend_cases},     {"metrics", add_metrics_cases},
 };
 
 }  // namespace

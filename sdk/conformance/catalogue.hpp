@@ -37,6 +37,7 @@ void add_lr_schedule_cases(const Target& target, std::vector<Case>* cases);
 void add_precision_cases(const Target& target, std::vector<Case>* cases);
 void add_scheduler_cases(const Target& target, std::vector<Case>* cases);
 void add_backend_cases(const Target& target, std::vector<Case>* cases);
+void add_metrics_cases(const Target& target, std::vector<Case>* cases);
 
 /// The kinds that have cases of their own, for the test that none is forgotten.
 std::vector<std::string> kinds_with_cases();

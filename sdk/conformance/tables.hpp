@@ -23,6 +23,7 @@ Outcome with_table(const std::string& kind, Body&& body) {
   if (kind == "precision") return body(std::type_identity<gr_precision_t>());
   if (kind == "scheduler") return body(std::type_identity<gr_scheduler_t>());
   if (kind == "backend") return body(std::type_identity<gr_backend_t>());
+  if (kind == "metrics") return body(std::type_identity<gr_metrics_t>());
   return fail("the kit does not know the kind '" + kind + "'");
 }
 

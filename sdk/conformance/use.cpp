@@ -10,6 +10,7 @@
 #include "core/data/feed.hpp"
 #include "core/schedule/schedule.hpp"
 #include "sdk/conformance/host_batch.hpp"
+#include "sdk/conformance/metrics_run.hpp"
 #include "sdk/conformance/samples.hpp"
 
 namespace gradrack::conform {
@@ -112,6 +113,19 @@ Result<std::string> use_instance(Context& context, const gr_scheduler_t& table, 
   digest.add(order.data(), order.size() * sizeof order[0]);
   digest.add(stream.data(), stream.size() * sizeof stream[0]);
   return digest.text();
+}
+
+// A short run in a folder of its own, from beginning to end.
+template <>
+Result<std::string> use_instance(Context&, const gr_metrics_t& table, Use* use) {
+  const ScratchFolder folder;
+  MetricsRun run(table, use);
+  GR_TRY(run.open(folder.path(), 0));
+  for (const int64_t step : {1, 10, 20}) GR_TRY(run.record(step));
+  GR_TRY(run.event(20, "evaluation", "step 20: validation loss 2.5"));
+  GR_TRY(run.flush());
+  GR_TRY(run.close());
+  return std::string("written");
 }
 
 namespace {

@@ -39,6 +39,8 @@ template <>
 Result<std::string> use_instance(Context& context, const gr_scheduler_t& table, Use* use);
 template <>
 Result<std::string> use_instance(Context& context, const gr_backend_t& table, Use* use);
+template <>
+Result<std::string> use_instance(Context& context, const gr_metrics_t& table, Use* use);
 
 /// Calls into the plugin with its allocations counted, and checks that the status is a known one
 /// and agrees with the record.

@@ -163,8 +163,8 @@ void fuzz_library(Draw& draw) {
 void fuzz_instance(Draw& draw) {
   void (*const makers[])(Draw&) = {
       make<gr_model_t>,     make<gr_data_t>,      make<gr_optimizer_t>, make<gr_lr_schedule_t>,
-      make<gr_precision_t>, make<gr_scheduler_t>, make<gr_backend_t>};
-  makers[draw.below(7)](draw);
+      make<gr_precision_t>, make<gr_scheduler_t>, make<gr_backend_t>,   make<gr_metrics_t>};
+  makers[draw.below(8)](draw);
 }
 
 }  // namespace gradrack::fuzz

@@ -12,6 +12,7 @@
 #include "gradrack/graph.h"
 #include "gradrack/loss_scale.h"
 #include "gradrack/lr_schedule.h"
+#include "gradrack/metrics.h"
 #include "gradrack/model.h"
 #include "gradrack/optimizer.h"
 #include "gradrack/options.h"

@@ -47,8 +47,8 @@ typedef struct gr_host {
 typedef struct gr_factory {
   uint32_t struct_size;
   uint32_t flags;
-  const char* kind;  ///< "model" "optimizer" "scheduler" "precision" "backend" "lr_schedule" "data"
-  const char* name;  ///< [a-z0-9_]+, unique per kind on a machine
+  const char* kind;     ///< a section of the run file: "model" "optimizer" ...; or "metrics"
+  const char* name;     ///< [a-z0-9_]+, unique per kind on a machine
   const char* version;  ///< of this implementation
   const char* help;     ///< one line
   const gr_option_t* options;

@@ -58,9 +58,9 @@ std::map<std::string, std::vector<std::string>> offered() {
 
 TEST_F(NewPlugin, OffersEveryKindInCppAndSomeInOtherLanguages) {
   const std::map<std::string, std::vector<std::string>> wanted = {
-      {"backend", {"c", "cpp"}},  {"data", {"cpp"}},      {"lr_schedule", {"cpp"}},
-      {"model", {"cpp"}},         {"precision", {"cpp"}}, {"optimizer", {"c", "cpp", "rust"}},
-      {"scheduler", {"c", "cpp"}}};
+      {"backend", {"c", "cpp"}}, {"data", {"cpp"}},          {"lr_schedule", {"cpp"}},
+      {"metrics", {"cpp"}},      {"model", {"cpp"}},         {"optimizer", {"c", "cpp", "rust"}},
+      {"precision", {"cpp"}},    {"scheduler", {"c", "cpp"}}};
   EXPECT_EQ(offered(), wanted);
   const CliRun help = run_words({"plugins", "new", "--help"});
   EXPECT_EQ(help.code, 0);

@@ -6,6 +6,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/stop_signal.hpp"
+#include "core/plugin/cache_folder.hpp"
 #include "core/plugin/check_calls.hpp"
 #include "gradrack/extensions.h"
 
@@ -34,9 +35,34 @@ void host_log(void* context, int32_t level, const char* message) {
 
 int32_t cancelled(void*) { return stop_signal() != 0 ? 1 : 0; }
 
+// One folder for all plugins: a file in it is named after what decides its content.
+std::string find_cache_folder() {
+  const std::string caches = default_cache_folder();
+  if (caches.empty()) return "";
+  const std::string folder = caches + "/plugins";
+  const Status made = make_private_folder(folder);
+  if (made.ok()) return folder;
+  log_event({"plugin_cache",
+             Level::kWarn,
+             folder + " is not used: " + made.message() + "; plugins keep no files",
+             {{"path", folder}, {"reason", made.message()}}});
+  return "";
+}
+
+const char* cache_folder(void*) {
+  try {
+    static const std::string folder = find_cache_folder();
+    return folder.empty() ? nullptr : folder.c_str();
+  } catch (...) {  // out of memory: nothing is kept
+    return nullptr;
+  }
+}
+
 const void* host_extension(void*, const char* id) {
+  static const gr_cache_t cache = {sizeof(gr_cache_t), 0, nullptr, cache_folder};
   static const gr_cancel_t cancel = {sizeof(gr_cancel_t), 0, nullptr, cancelled};
   if (id == nullptr) return nullptr;
+  if (std::string_view(id) == GR_EXT_CACHE) return &cache;
   if (std::string_view(id) == GR_EXT_CANCEL) return &cancel;
   if (std::string_view(id) == GR_EXT_THREAD_CHECK) return thread_check_extension();
   return nullptr;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/base/log.hpp"
+#include "core/plugin/cache_folder.hpp"
 #include "core/plugin/probe_process.hpp"
 #include "core/plugin/probe_report.hpp"
 #include "core/plugin/verdict_cache.hpp"

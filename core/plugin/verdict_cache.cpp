@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/cache_folder.hpp"
 
 namespace gradrack {
 namespace {
@@ -111,36 +111,12 @@ bool still_there(const std::vector<FileStamp>& libraries) {
 
 }  // namespace
 
-std::string default_cache_folder() {
-  if (has_raised_privileges()) return "";
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value != nullptr ? value : "");
-  };
-  if (const std::string own = variable("GRADRACK_CACHE_DIR"); !own.empty()) return own;
-  // "All paths must be absolute; a relative one is to be ignored" (XDG base directories).
-  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/') {
-    return xdg + "/gradrack";
-  }
-  const std::string home = variable("HOME");
-  return home.empty() || home[0] != '/' ? "" : home + "/.cache/gradrack";
-}
-
 VerdictCache::VerdictCache(std::string folder, EventSink& events)
     : folder_(std::move(folder)), events_(events) {
   if (folder_.empty()) return;
-  std::error_code error;
-  const fs::path parent = fs::path(folder_).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, error);
-  const bool made = mkdir(folder_.c_str(), 0700) == 0;
-  const std::string reason = made || errno == EEXIST ? "" : std::strerror(errno);
-  struct stat info = {};
-  std::string problem = reason;
-  if (problem.empty() && stat(folder_.c_str(), &info) != 0) problem = std::strerror(errno);
-  if (problem.empty() && !S_ISDIR(info.st_mode)) problem = "it is no folder";
-  if (problem.empty()) problem = exposure(info);
-  if (problem.empty()) return;
-  complain(folder_, problem + "; nothing is kept, so each start tries every library again");
+  const Status made = make_private_folder(folder_);
+  if (made.ok()) return;
+  complain(folder_, made.message() + "; nothing is kept, so each start tries every library again");
   folder_.clear();
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts of earlier probes, one private file each.
 //
-// Folder: ProbeSettings.cache_folder, else $GRADRACK_CACHE_DIR, else $XDG_CACHE_HOME/gradrack, else
-// $HOME/.cache/gradrack; none in a process with raised privileges. A verdict holds while the
+// Folder: ProbeSettings.cache_folder, else as cache_folder.hpp says. A verdict holds while the
 // library (path, times, size, inode, sha256), everything that it pulled in, this program, the probe
 // program, the CPU and the loader's variables are what they were. Invariant: a folder or file that
 // somebody else can write is never believed, and a file is replaced whole. The folder may be
@@ -29,9 +28,6 @@ inline constexpr int64_t kDeathSeconds = 3600;
 
 /// This program's build, the CPU's features and the variables that steer the system's loader.
 const std::string& host_identity();
-
-/// The folder as the environment says; "" when there is none.
-std::string default_cache_folder();
 
 class VerdictCache {
  public:

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/plugin/cache_folder.hpp"
 #include "core/plugin/verdict_cache.hpp"
 #include "core/state/atomic_file.hpp"
 

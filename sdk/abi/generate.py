@@ -17,7 +17,8 @@ KINDS = ["gr_model_t", "gr_data_t", "gr_optimizer_t", "gr_lr_schedule_t", "gr_pr
          "gr_scheduler_t", "gr_backend_t", "gr_metrics_t"]
 GIVEN = {"gr_host_t": True, "gr_graph_api_t": False}  # the host's; True: checked() is public
 LIBRARY = ["gr_plugin_header_t", "gr_plugin_t", "gr_factory_t"]
-EXTENSIONS = ["gr_cancel_t", "gr_dtype_support_t", "gr_thread_check_t", "gr_value_change_t"]
+EXTENSIONS = ["gr_cache_t", "gr_cancel_t", "gr_dtype_support_t", "gr_thread_check_t",
+              "gr_value_change_t"]
 # Extensions that a plugin offers.
 OFFERED = ["gr_batch_t", "gr_capture_t", "gr_direction_t", "gr_fusion_t", "gr_loss_scale_t",
            "gr_precision_choice_t", "gr_precision_inputs_t", "gr_preview_t", "gr_timing_t",
@@ -42,7 +43,8 @@ The role of a function says which threads call it:
 
 A thread may play several roles. Within main, plan and exec there is one call at a time per
 instance, on whatever thread of the operating system; a backend with `GR_BACKEND_CONCURRENT` gets
-exec calls for different streams at once, and beside one plan call. Debug builds of the host and
+exec calls for different streams at once, and beside one plan call, and a data source with
+`GR_DATA_CONCURRENT` exec calls from several threads at once. Debug builds of the host and
 `gradrack-conform` check this on both sides; release builds do not.
 """
 

@@ -48,6 +48,7 @@ struct State {
   std::atomic<bool> ended = false;
   std::atomic<bool> busy = false;
   bool per_stream = false;  // [exec] calls are one at a time per stream: GR_BACKEND_CONCURRENT
+  bool many_exec = false;   // [exec] calls come several at once: GR_DATA_CONCURRENT
   std::mutex streams_mutex;
   std::vector<const void*> busy_streams;
 };
@@ -213,6 +214,9 @@ Box<Table>* wrap(const char* name, const Table& table, bool called_by_plugin, vo
   box->handle = handle;
   if constexpr (std::is_same_v<Table, gr_backend_t>) {
     box->per_stream = (box->inner.flags & GR_BACKEND_CONCURRENT) != 0;
+  }
+  if constexpr (std::is_same_v<Table, gr_data_t>) {
+    box->many_exec = (box->inner.flags & GR_DATA_CONCURRENT) != 0;
   }
   fill_slots(*box);
   return keep(std::move(box));

@@ -127,6 +127,28 @@ TEST_F(Checked, StopsASecondCallOfAnInstance) {
   EXPECT_EQ(table->streams(table->self, &out_, &err_), GR_OK) << "the first call is over";
 }
 
+TEST_F(Checked, LetsBatchesOfAConcurrentSourceRunTogether) {
+  gr_data_t raw = {};
+  raw.struct_size = sizeof raw;
+  raw.self = &plugin_;
+  raw.batch = [](void* self, const gr_batch_request_t*, DLTensor* const*, uint32_t, gr_error_t*) {
+    return enter(self);
+  };
+  for (const uint32_t flags : {uint32_t{0}, uint32_t{GR_DATA_CONCURRENT}}) {
+    raw.flags = flags;
+    const gr_data_t* table = wrap(raw);
+    const auto batch = [&] {
+      const ThreadRole role(GR_THREAD_EXEC);
+      return table->batch(table->self, nullptr, nullptr, 0, nullptr);
+    };
+    int32_t other = GR_OK;
+    plugin_.inside = [&] { std::thread([&] { other = batch(); }).join(); };
+    EXPECT_EQ(batch(), GR_OK);
+    EXPECT_EQ(other == GR_OK, flags == GR_DATA_CONCURRENT);
+  }
+  EXPECT_EQ(violations_.size(), 1u);
+}
+
 TEST_F(Checked, LetsAnyFunctionsRunTogetherAnywhere) {
   gr_lr_schedule_t raw = {sizeof raw, 0, &plugin_, destroy, lr_value, nullptr};
   const gr_lr_schedule_t* table = wrap(raw);

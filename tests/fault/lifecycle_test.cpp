@@ -6,8 +6,11 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/base/stop_signal.hpp"
 #include "core/plugin/choose.hpp"
@@ -115,6 +118,32 @@ TEST(Lifecycle, CancelExtensionFollowsTheStopSignal) {
         _exit(cancel->cancelled(cancel->context) == 1 ? 7 : 0);
       },
       ::testing::ExitedWithCode(7), "");
+}
+
+// The folder is looked for once a process, so in one of its own.
+TEST(LifecycleDeathTest, CacheExtensionGivesAFolderOfTheUsersOwnAlone) {
+  const std::string caches = ::testing::TempDir() + "gradrack_cache_" + std::to_string(getpid());
+  const auto folder = [] {
+    const gr_host_t* host = make_host_table("test");
+    const auto* cache =
+        static_cast<const gr_cache_t*>(host->get_extension(host->context, GR_EXT_CACHE));
+    return cache == nullptr ? nullptr : cache->folder(cache->context);
+  };
+  ASSERT_EQ(setenv("GRADRACK_CACHE_DIR", caches.c_str(), 1), 0);
+  EXPECT_EXIT(
+      {
+        const char* found = folder();
+        struct stat info = {};
+        const bool right = found != nullptr && found == caches + "/plugins" &&
+                           stat(found, &info) == 0 && (info.st_mode & 0777) == 0700;
+        _exit(right ? 7 : 1);
+      },
+      ::testing::ExitedWithCode(7), "");
+  ASSERT_EQ(chmod((caches + "/plugins").c_str(), 0777), 0);
+  EXPECT_EXIT({ _exit(folder() == nullptr ? 7 : 1); }, ::testing::ExitedWithCode(7),
+              "others can write it");
+  ASSERT_EQ(unsetenv("GRADRACK_CACHE_DIR"), 0);
+  std::filesystem::remove_all(caches);
 }
 
 // The stop itself ends everything, so each of these runs in a process of its own.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/plugin/cache_folder.hpp"
 #include "core/plugin/verdict_cache.hpp"
 
 namespace gradrack {

@@ -10,6 +10,7 @@
 //           std::string decode(std::span<const int64_t> ids) const;                       // [any]
 // Optional: a base class Batches<T>, for batches that differ in objectives or sizes; and
 //           const void* get_extension(const char* id) noexcept;                           // [any]
+//           static constexpr bool kConcurrent = true;  // batch and describe: by many threads
 // Invariant: a batch is a pure function of (options, seed, split, index).
 #pragma once
 
@@ -77,6 +78,7 @@ class Data : public Factory<Data<T>, T, gr_data_t> {
  public:
   static constexpr const char* kKind = "data";
   static void fill(gr_data_t& table) {
+    if constexpr (requires { T::kConcurrent; }) table.flags = GR_DATA_CONCURRENT;
     table.info = info;
     table.rows = rows;
     table.batch = batch;

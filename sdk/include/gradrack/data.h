@@ -38,6 +38,9 @@ typedef struct gr_data_info {
   int64_t train_items;  ///< windows or samples to draw from
   int64_t validation_items;
   const char* summary;  ///< one line for people
+  /// Hash of all that decides the batches (files' content, tokenizer, options); NULL: not known.
+  /// A run that is resumed with another one is another run.
+  const char* identity;
 } gr_data_info_t;
 
 typedef struct gr_batch_request {
@@ -48,9 +51,13 @@ typedef struct gr_batch_request {
   int64_t batch_size;  ///< rows asked for
 } gr_batch_request_t;
 
+/// The [exec] functions may be called by several threads at once, so that several batches can be
+/// prepared side by side.
+enum { GR_DATA_CONCURRENT = 1 };
+
 typedef struct gr_data {
   uint32_t struct_size;
-  uint32_t flags;
+  uint32_t flags;  ///< GR_DATA_*
   void* self;
   /// Frees `self`. [main]
   void (*destroy)(void* self);

@@ -24,11 +24,25 @@ typedef struct gr_cancel {
   int32_t (*cancelled)(void* context);
 } gr_cancel_t;
 
+/// Where a plugin may keep files that it can make again at any time, such as a corpus in tokens.
+/// Anybody may remove them between two runs. A plugin names a file after all that decides its
+/// content, checks what it reads there, and writes aside and renames.
+#define GR_EXT_CACHE "gr.cache/1"
+typedef struct gr_cache {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  /// Path of a folder that is there and that nobody but the user can write; NULL: keep nothing.
+  /// Lives as long as the process. [main]
+  const char* (*folder)(void* context);
+} gr_cache_t;
+
 /// Thread roles, the tags of every function of these headers:
 ///   [main] set-up and end; [plan] while plans are made; [exec] inside a step; [any] any of them,
 ///   and threads of the plugin's own. One call at a time per instance within the first three, on
 ///   whatever thread of the operating system; but for a backend with GR_BACKEND_CONCURRENT: [exec]
-///   comes once at a time per stream, on different streams at once, and beside one [plan] call.
+///   comes once at a time per stream, on different streams at once, and beside one [plan] call;
+///   and but for a data source with GR_DATA_CONCURRENT: [exec] comes from several threads at once.
 enum { GR_THREAD_MAIN = 1, GR_THREAD_PLAN = 2, GR_THREAD_EXEC = 4 };
 
 /// Which roles the calling thread plays now: for a plugin's own checks.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder for caches: see cache_folder.hpp.
+#include "core/plugin/cache_folder.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/plugin/search_path.hpp"
+
+namespace gradrack {
+
+namespace fs = std::filesystem;
+
+std::string default_cache_folder() {
+  if (has_raised_privileges()) return "";
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  if (const std::string own = variable("GRADRACK_CACHE_DIR"); !own.empty()) return own;
+  // "All paths must be absolute; a relative one is to be ignored" (XDG base directories).
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/') {
+    return xdg + "/gradrack";
+  }
+  const std::string home = variable("HOME");
+  return home.empty() || home[0] != '/' ? "" : home + "/.cache/gradrack";
+}
+
+Status make_private_folder(const std::string& folder) {
+  std::error_code error;
+  const fs::path parent = fs::path(folder).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  const bool made = mkdir(folder.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) return io_error(std::strerror(errno));
+  struct stat info = {};
+  if (stat(folder.c_str(), &info) != 0) return io_error(std::strerror(errno));
+  if (!S_ISDIR(info.st_mode)) return io_error("it is no folder");
+  if (info.st_uid != geteuid()) return io_error("it belongs to another user");
+  if ((info.st_mode & 022) != 0) return io_error("others can write it");
+  return {};
+}
+
+}  // namespace gradrack

@@ -107,7 +107,8 @@ class TileKernel : public AttentionKernel {
   /// Sums times a factor go to rows of a tensor.
   void write(const float* sums, int64_t row_sums, int64_t rows, int64_t n, float factor,
              DLTensor* y, int64_t at, int64_t y_row) const {
-    tiles_.put(sums, row_sums, rows, n, {host::data<uint16_t>(y) + at, true, y_row, factor, false});
+    tiles_.put(sums, row_sums, rows, n,
+               {host::data<uint16_t>(y) + at, true, y_row, factor, nullptr});
   }
 
   const TileLoops& tiles_;

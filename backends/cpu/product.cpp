@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Product: cuts C into passes, tasks and tiles; see product.hpp.
+// Product: cuts C into passes, tasks and tiles; see product.hpp. product_run.cpp runs them.
 //
 // Order of the loops, outermost first: passes (all of B at once, unless it is large), tasks (rows
 // by panels of B, over the threads), blocks of k, panels, tiles. So a panel's block of B stays in
@@ -7,10 +7,6 @@
 #include "backends/cpu/product.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
-
-#include "backends/cpu/amx.hpp"
 
 namespace gradrack::cpu {
 namespace {
@@ -23,21 +19,9 @@ constexpr int64_t kMostSums = int64_t{16} << 20;  // bytes put aside between pas
 constexpr int64_t kPackedAtOnce = 32;             // numbers of k; a multiple of every table's depth
 
 int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /// Numbers of k in a block: so many that its panel of B takes a good part of the first cache.
-int64_t block_depth(const TileLoops& loops) { return loops.narrow ? 512 : 256; }
-
-/// The calling thread's AMX tiles, where the loops want them.
-class OpenTiles {
- public:
-  explicit OpenTiles(const TileLoops& loops) {
-    if (loops.amx) tiles_.emplace();
-  }
-
- private:
-  std::optional<AmxTiles> tiles_;
-};
+int64_t block_depth(const TileLoops& loops) { return loops.narrow ? 512 : 384; }
 
 }  // namespace
 
@@ -161,11 +145,16 @@ void Product::cut_rows() {
   const int64_t fit =
       kTaskBytes / (depth * loops_.element() + row_sums) / loops_.rows * loops_.rows;
   const int64_t most = std::clamp<int64_t>(fit, loops_.rows, up(kMostRows, loops_.rows));
-  block_rows_ =
-      std::min(most, up(std::max<int64_t>(1, parts_of(shape_.rows, wanted)), loops_.rows));
-  const int64_t row_blocks = std::max<int64_t>(1, parts_of(shape_.rows, block_rows_));
-  block_panels_ = std::max<int64_t>(2, parts_of(most_panels * row_blocks, wanted));
-  block_panels_ = row_blocks >= wanted ? most_panels : up(block_panels_, panel_unit_);
+  // Rows are cut evenly, at tiles, into a multiple of the threads; columns too, where rows are few.
+  const int64_t tiles_high = std::max<int64_t>(1, parts_of(shape_.rows, loops_.rows));
+  // A panel of B is read for the tiles of a block: not too few of them.
+  constexpr int64_t kFewTiles = 7;
+  const int64_t blocks = std::max(std::min(wanted, parts_of(tiles_high, kFewTiles)),
+                                  parts_of(tiles_high * loops_.rows, most));
+  row_blocks_ = std::min(tiles_high, wanted > 1 ? up(blocks, threads_) : blocks);
+  block_rows_ = parts_of(tiles_high, row_blocks_) * loops_.rows;
+  const int64_t groups = parts_of(wanted, row_blocks_);
+  block_panels_ = std::max<int64_t>(2, up(parts_of(most_panels, groups), panel_unit_));
 
   const int64_t tiles = block_rows_ / loops_.rows;
   rows_bytes_ = up(tiles * loops_.packed_a_bytes(depth), kAlign);
@@ -177,6 +166,12 @@ void Product::cut_rows() {
 bool Product::direct(const Panel& panel) const {
   return !shape_.finish && shape_.alpha == 1.0f &&
          !shape_.parts[static_cast<size_t>(panel.part)].narrow;
+}
+
+/// Sums that are finished in one go are written past the caches where C is large.
+bool Product::streams(const Panel& panel) const {
+  const ProductShape::Part& part = shape_.parts[static_cast<size_t>(panel.part)];
+  return blocks_.size() == 1 && !shape_.accumulate && part.outgrows_caches(shape_.rows);
 }
 
 const char* Product::panel_at(const Pass& pass, const Block& block, size_t panel,
@@ -272,6 +267,10 @@ void Product::run_task(const Task& task) const {
         if (panel == task.first_panel && next < task.rows && in_place(blocks_[b], next_rows)) {
           expect(rows_of(task, blocks_[b], task.row + next, next_rows), blocks_[b], next_rows);
         }
+        if (shape_.finish && b + 1 == blocks_.size()) {
+          const Panel& p = panels_[panel];
+          task.data->finish->expect({nullptr, 0, p.part, task.row + at, rows, p.column, p.columns});
+        }
         const ProductTile done = run_tile(task, b, panel, task.row + at, rows, small[turn]);
         hand_over(task, waiting);
         waiting = done;
@@ -290,7 +289,7 @@ ProductTile Product::run_tile(const Task& task, size_t block, size_t panel, int6
   const Block& k = blocks_[block];
   const Panel& p = panels_[panel];
   const ProductShape::Part& part = shape_.parts[static_cast<size_t>(p.part)];
-  const bool to_c = direct(p), last = block + 1 == blocks_.size();
+  const bool to_c = direct(p) && !streams(p), last = block + 1 == blocks_.size();
   const bool add = block > 0 || (to_c && shape_.accumulate);
   const TileRows a = rows_of(task, k, row, rows);
   const char* b = panel_at(*task.pass, k, panel, task.packed);
@@ -310,7 +309,7 @@ ProductTile Product::run_tile(const Task& task, size_t block, size_t panel, int6
       }
     }
     tile(small, loops_.columns);
-    loops_.put(small, loops_.columns, rows, p.columns, {c, false, part.row, 1.0f, false});
+    loops_.put(small, loops_.columns, rows, p.columns, {c, false, part.row, 1.0f, nullptr});
     return {};
   }
   float* sums = small;
@@ -329,97 +328,19 @@ void Product::hand_over(const Task& task, const ProductTile& tile) const {
   const ProductShape::Part& part = shape_.parts[static_cast<size_t>(tile.part)];
   if (!shape_.finish) {
     const int64_t at = (tile.row * part.row + tile.column) * (part.narrow ? 2 : 4);
+    void* const c = static_cast<char*>(task.data->c[tile.part]) + at;
     loops_.put(tile.sums, tile.row_sums, tile.rows, tile.columns,
-               {static_cast<char*>(task.data->c[tile.part]) + at, part.narrow, part.row,
-                shape_.alpha, shape_.accumulate});
+               {c, part.narrow, part.row, shape_.alpha,
+                shape_.accumulate ? static_cast<const float*>(c) : nullptr,
+                !shape_.accumulate && part.outgrows_caches(shape_.rows)});
     return;
   }
   if (shape_.alpha != 1.0f) {
     auto* sums = const_cast<float*>(tile.sums);
     loops_.put(sums, tile.row_sums, tile.rows, tile.columns,
-               {sums, false, tile.row_sums, shape_.alpha, false});
+               {sums, false, tile.row_sums, shape_.alpha, nullptr});
   }
   task.data->finish->take(tile);
-}
-
-int64_t Product::tasks(const Pass& pass) const {
-  return parts_of(shape_.rows, block_rows_) * parts_of(pass.panels(), block_panels_);
-}
-
-void Product::run_pass(Pool* pool, const Pass& pass, const ProductData& data,
-                       char* workspace) const {
-  const int64_t count = tasks(pass), groups = parts_of(pass.panels(), block_panels_);
-  const auto pack = [&](int64_t begin, int64_t end) {
-    const size_t first = pass.first_panel + static_cast<size_t>(begin);
-    pack_panels(pass, first, first + static_cast<size_t>(end - begin), data, workspace);
-  };
-  std::atomic<int64_t> next{0};
-  const auto work = [&](int64_t worker) {
-    const OpenTiles open(loops_);
-    char* const scratch = workspace + packed_bytes_ + sums_bytes_ + worker * scratch_bytes_;
-    for (int64_t k = next.fetch_add(1); k < count; k = next.fetch_add(1)) {
-      const int64_t row = k / groups * block_rows_;
-      const auto first = static_cast<size_t>(k % groups * block_panels_);
-      const size_t begin = pass.first_panel + first;
-      const size_t end = std::min(begin + static_cast<size_t>(block_panels_), pass.last_panel);
-      run_task(make_task(pass, {row, std::min(block_rows_, shape_.rows - row), begin, end}, data,
-                         workspace, scratch));
-    }
-  };
-  if (pool == nullptr || count <= 1) {
-    pack(0, pass.panels());
-    return work(0);
-  }
-  constexpr int64_t kWorthPacking = 1 << 15;  // bytes
-  const int64_t panel_bytes = loops_.packed_b_bytes(pass.depth);
-  pool->parallel(pass.panels(), kWorthPacking / std::max<int64_t>(1, panel_bytes) + 1, pack);
-  pool->run_pieces(std::min<int64_t>(threads_, count), work);
-}
-
-Product::Task Product::make_task(const Pass& pass, const Range& range, const ProductData& data,
-                                 char* workspace, char* scratch) const {
-  Task task{&pass,     range.row, range.rows, 0,      range.first_panel, range.last_panel, &data,
-            workspace, nullptr,   0,          scratch};
-  const int64_t tiles = parts_of(range.rows, loops_.rows);
-  task.height = up(parts_of(range.rows, tiles), loops_.row_group);
-  if (sums_bytes_ > 0) {
-    task.row_sums = static_cast<int64_t>(passes_[0].panels()) * loops_.columns;
-    task.sums = reinterpret_cast<float*>(workspace + packed_bytes_) + range.row * task.row_sums +
-                static_cast<int64_t>(range.first_panel - pass.first_panel) * loops_.columns;
-  } else if (blocks_.size() > 1) {
-    task.row_sums = static_cast<int64_t>(range.last_panel - range.first_panel) * loops_.columns;
-    task.sums = reinterpret_cast<float*>(scratch + rows_bytes_);
-  }
-  return task;
-}
-
-void Product::run(Pool& pool, const ProductData& data, void* workspace) const {
-  if (shape_.rows == 0) return;
-  for (const Pass& pass : passes_) run_pass(&pool, pass, data, static_cast<char*>(workspace));
-}
-
-void Product::run_alone(const ProductData& data, void* workspace) const {
-  if (shape_.rows == 0) return;
-  for (const Pass& pass : passes_) run_pass(nullptr, pass, data, static_cast<char*>(workspace));
-}
-
-void Product::pack(int64_t piece, const ProductData& data, void* packed) const {
-  const auto panel = static_cast<size_t>(piece);
-  pack_panels(passes_[0], panel, panel + 1, data, static_cast<char*>(packed));
-}
-
-void Product::run_rows(int64_t row, int64_t rows, const ProductData& data, const void* packed,
-                       void* scratch) const {
-  const OpenTiles open(loops_);
-  char* const b = const_cast<char*>(static_cast<const char*>(packed));
-  const Pass& pass = passes_[0];
-  for (int64_t at = 0; at < rows; at += block_rows_) {
-    const int64_t size = std::min(block_rows_, rows - at);
-    for (size_t first = 0; first < panels_.size(); first += static_cast<size_t>(block_panels_)) {
-      const size_t end = std::min(first + static_cast<size_t>(block_panels_), panels_.size());
-      run_task(make_task(pass, {row + at, size, first, end}, data, b, static_cast<char*>(scratch)));
-    }
-  }
 }
 
 }  // namespace gradrack::cpu

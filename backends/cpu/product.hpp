@@ -34,6 +34,10 @@ struct ProductShape {
     int64_t columns = 0;
     bool narrow = false;  // C is bfloat16, else float32
     int64_t row = 0;      // elements between the rows of C
+
+    /// Of so many rows C is larger than the caches: what is written is not there when it is read.
+    bool outgrows_caches(int64_t rows) const { return rows * row * (narrow ? 2 : 4) >= kManyBytes; }
+    static constexpr int64_t kManyBytes = int64_t{4} << 20;
   };
   bool narrow = false;  // factors are rounded to bfloat16 as they are packed; else float32 products
   int64_t rows = 0;
@@ -59,6 +63,8 @@ struct ProductTile {
 class ProductFinish {
  public:
   virtual ~ProductFinish() = default;
+  /// A tile of this place comes soon: what take() reads may be asked for.
+  virtual void expect(const ProductTile&) const {}
   virtual void take(const ProductTile& tile) const = 0;
 };
 
@@ -82,9 +88,7 @@ class Product {
   void run(Pool& pool, const ProductData& data, void* workspace) const;
   /// All of it, on the calling thread.
   void run_alone(const ProductData& data, void* workspace) const;
-  int64_t workspace_bytes() const {
-    return packed_bytes_ + sums_bytes_ + threads_ * scratch_bytes_;
-  }
+  int64_t workspace_bytes() const;
 
   // By hand, where the caller has its own loops: pack() each piece, any order and thread; then
   // run_rows() on ranges of rows, any thread, each with a scratch of its own. For a product made
@@ -131,14 +135,19 @@ class Product {
     size_t first_panel, last_panel;
   };
 
+  class Flow;
+  static int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
   void cut_columns();
   int64_t pass_depth(int64_t limit) const;
   void cut_depth(int64_t limit);
   void cut_passes(int64_t limit);
   void cut_rows();
   bool direct(const Panel& panel) const;
+  bool streams(const Panel& panel) const;
   bool all_direct() const;
   bool in_place(const Block& block, int64_t rows) const;
+  int64_t row_of(int64_t block) const;
   int64_t tasks(const Pass& pass) const;
   const char* panel_at(const Pass& pass, const Block& block, size_t panel,
                        const char* packed) const;
@@ -146,9 +155,14 @@ class Product {
   void pack_panels(const Pass& pass, size_t first, size_t last, const ProductData& data,
                    char* packed) const;
   void pack_rows(const Task& task) const;
-  void run_pass(Pool* pool, const Pass& pass, const ProductData& data, char* workspace) const;
-  Task make_task(const Pass& pass, const Range& range, const ProductData& data, char* workspace,
-                 char* scratch) const;
+  int64_t most_tasks() const;
+  int64_t pieces(const Pass& pass) const;
+  void pack_piece(const Pass& pass, int64_t piece, int64_t count, const ProductData& data,
+                  char* packed) const;
+  void run_numbered(const Pass& pass, int64_t task, const ProductData& data, const char* packed,
+                    char* sums, char* scratch) const;
+  Task make_task(const Pass& pass, const Range& range, const ProductData& data, const char* packed,
+                 char* sums, char* scratch) const;
   void expect(const TileRows& a, const Block& block, int64_t rows) const;
   void run_task(const Task& task) const;
   ProductTile run_tile(const Task& task, size_t block, size_t panel, int64_t row, int64_t rows,
@@ -161,8 +175,9 @@ class Product {
   std::vector<Block> blocks_;
   std::vector<Panel> panels_;
   std::vector<Pass> passes_;
-  int64_t panel_unit_ = 1;                     // panels that stay together
-  int64_t block_rows_ = 0, block_panels_ = 0;  // of a task
+  int64_t panel_unit_ = 1;  // panels that stay together
+  int64_t row_blocks_ = 1;
+  int64_t block_rows_ = 0, block_panels_ = 0;  // of a task at most
   int64_t packed_bytes_ = 0, sums_bytes_ = 0, rows_bytes_ = 0, scratch_bytes_ = 0;
 };
 

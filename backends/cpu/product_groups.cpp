@@ -57,34 +57,28 @@ FactorLayout layout_b(const NodeSpec& node, gr_dtype_t b) {
   return {b == GR_BFLOAT16, turned ? 1 : width, turned ? width : 1};
 }
 
-void TileNumbers::read(const ProductTile& tile) {
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    std::copy_n(tile.sums + i * tile.row_sums, tile.columns, numbers_ + i * tile.columns);
+void RowMajor::expect(const ProductTile& tile) const {
+  constexpr int64_t kLine = 64;
+  const int64_t element = narrow ? 2 : 4, bytes = tile.columns * element;
+  const auto* row = static_cast<const char*>(at(tile));
+  for (int64_t i = 0; i < tile.rows; ++i, row += columns * element) {
+    for (int64_t k = 0; k < bytes; k += kLine) __builtin_prefetch(row + k);
+    __builtin_prefetch(row + bytes - 1);
   }
 }
 
-void TileNumbers::read(const ProductTile& tile, const RowMajor& from, const Simd& loops) {
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    const int64_t at = (tile.row + i) * from.columns + tile.column;
-    float* const to = numbers_ + i * tile.columns;
-    if (from.narrow) {
-      loops.from_bfloat16(static_cast<const uint16_t*>(from.data) + at, to, tile.columns);
-    } else {
-      std::copy_n(static_cast<const float*>(from.data) + at, tile.columns, to);
-    }
-  }
+void TileNumbers::take_sums() {
+  tile_loops(false).get({tile_.sums, false, tile_.row_sums}, tile_.rows, tile_.columns, numbers_);
 }
 
-void TileNumbers::write(const ProductTile& tile, const RowMajor& to, const Simd& loops) const {
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    const int64_t at = (tile.row + i) * to.columns + tile.column;
-    const float* const from = numbers_ + i * tile.columns;
-    if (to.narrow) {
-      loops.to_bfloat16(from, static_cast<uint16_t*>(to.data) + at, tile.columns);
-    } else {
-      std::copy_n(from, tile.columns, static_cast<float*>(to.data) + at);
-    }
-  }
+void TileNumbers::read(const RowMajor& from) {
+  tile_loops(false).get({from.at(tile_), from.narrow, from.columns}, tile_.rows, tile_.columns,
+                        numbers_);
+}
+
+void TileNumbers::write(const RowMajor& to) const {
+  tile_loops(false).put(numbers_, tile_.columns, tile_.rows, tile_.columns,
+                        {to.at(tile_), to.narrow, to.columns, 1.0f, nullptr, to.stream});
 }
 
 namespace {
@@ -247,23 +241,18 @@ class Reading {
 /// y = x + sums, in float32; y may be x.
 class AddTo final : public ProductFinish {
  public:
-  AddTo(const float* x, float* y, int64_t columns, const TileLoops& loops)
-      : x_(x), y_(y), columns_(columns), loops_(loops) {}
+  AddTo(const RowMajor& x, const RowMajor& y, const TileLoops& loops)
+      : x_(x), y_(y), loops_(loops) {}
 
+  void expect(const ProductTile& tile) const override { x_.expect(tile); }
   void take(const ProductTile& tile) const override {
-    const int64_t first = tile.row * columns_ + tile.column;
-    for (int64_t i = 0; i < tile.rows && x_ != y_; ++i) {
-      const int64_t at = first + i * columns_;
-      std::copy_n(x_ + at, tile.columns, y_ + at);
-    }
-    loops_.put(tile.sums, tile.row_sums, tile.rows, tile.columns,
-               {y_ + first, false, columns_, 1.0f, true});
+    loops_.put(
+        tile.sums, tile.row_sums, tile.rows, tile.columns,
+        {y_.at(tile), false, y_.columns, 1.0f, static_cast<const float*>(x_.at(tile)), y_.stream});
   }
 
  private:
-  const float* x_;
-  float* y_;
-  int64_t columns_;
+  RowMajor x_, y_;
   const TileLoops& loops_;
 };
 
@@ -275,7 +264,8 @@ class ProductGroupKernel final : public Kernel {
         b_(reading.b),
         c_(reading.c),
         residual_(reading.residual),
-        columns_(reading.shape().parts[0].columns),
+        sum_(reading.shape().parts[0]),
+        large_(sum_.outgrows_caches(reading.shape().rows)),
         product_(reading.shape(), context.pool.threads()) {}
 
   int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
@@ -295,8 +285,9 @@ class ProductGroupKernel final : public Kernel {
       product_.run(context_.pool, pointers.data(), workspace);
       return GR_OK;
     }
-    const AddTo finish(host::data<float>(in[residual_]), host::data<float>(out[c_[0]]), columns_,
-                       tile_loops(false));
+    const RowMajor x{in[residual_]->data, false, sum_.columns};
+    void* const y = out[c_[0]]->data;
+    const AddTo finish(x, {y, false, sum_.columns, large_ && x.data != y}, tile_loops(false));
     product_.run(context_.pool, pointers.data(&finish), workspace);
     return GR_OK;
   }
@@ -305,7 +296,8 @@ class ProductGroupKernel final : public Kernel {
   const Context& context_;
   std::vector<int> a_, b_, c_;
   int residual_;
-  int64_t columns_;
+  ProductShape::Part sum_;  // where a residual is added
+  bool large_;
   Product product_;
 };
 

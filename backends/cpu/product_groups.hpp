@@ -51,6 +51,14 @@ struct RowMajor {
   void* data = nullptr;
   bool narrow = false;
   int64_t columns = 0;
+  bool stream = false;  // is written past the caches
+
+  void* at(const ProductTile& tile) const {
+    const int64_t first = tile.row * columns + tile.column;
+    return static_cast<char*>(data) + first * (narrow ? 2 : 4);
+  }
+  /// Asks for a tile's numbers before they are read.
+  void expect(const ProductTile& tile) const;
 };
 
 /// The numbers of a tile, row by row, without gaps.
@@ -58,14 +66,16 @@ class TileNumbers {
  public:
   static constexpr int64_t kMost = 32 * 32;
 
-  /// From the sums, or from the same place of a matrix.
-  void read(const ProductTile& tile);
-  void read(const ProductTile& tile, const RowMajor& from, const Simd& loops);
-  void write(const ProductTile& tile, const RowMajor& to, const Simd& loops) const;
+  explicit TileNumbers(const ProductTile& tile) : tile_(tile) {}
+  void take_sums();
+  void read(const RowMajor& from);
+  void write(const RowMajor& to) const;
+  int64_t count() const { return tile_.rows * tile_.columns; }
   float* data() { return numbers_; }
   const float* data() const { return numbers_; }
 
  private:
+  const ProductTile& tile_;
   alignas(64) float numbers_[kMost];
 };
 

@@ -9,6 +9,10 @@
 
 #include <cstdint>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace gradrack::cpu {
 namespace {
 
@@ -33,7 +37,16 @@ inline F load(const float* p) {
   return v;
 }
 inline void store(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
+#if defined(__AVX512F__)
+inline __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 /// The first `n` lanes; the others are `fill`.
+inline F load_part(const float* p, int64_t n, float fill = 0.0f) {
+  return (F)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p);
+}
+inline void store_part(float* p, F v, int64_t n) {
+  _mm512_mask_storeu_ps(p, first_lanes(n), (__m512)v);
+}
+#else
 inline F load_part(const float* p, int64_t n, float fill = 0.0f) {
   F v = fill - F{};
   __builtin_memcpy(&v, p, static_cast<uint64_t>(n) * sizeof(float));
@@ -42,6 +55,7 @@ inline F load_part(const float* p, int64_t n, float fill = 0.0f) {
 inline void store_part(float* p, F v, int64_t n) {
   __builtin_memcpy(p, &v, static_cast<uint64_t>(n) * sizeof(float));
 }
+#endif
 inline F splat(float x) { return x - F{}; }
 inline D splat_wide(double x) { return x - D{}; }
 /// v as a float of its own: not one half of a fused multiply and add, which would round once less

@@ -20,9 +20,10 @@ struct Border {
   int place = -1;
   bool narrow = false;
   int64_t columns = 0;
+  bool stream = false;  // see RowMajor
 
   RowMajor of(const DLTensor* const* tensors) const {
-    return {place < 0 ? nullptr : tensors[place]->data, narrow, columns};
+    return {place < 0 ? nullptr : tensors[place]->data, narrow, columns, stream};
   }
 };
 
@@ -97,19 +98,18 @@ class ForwardFinish final : public ProductFinish {
       : loops_(loops), alpha_(alpha), g_(g), s_(s), u_(u), m_(m) {}
 
   void take(const ProductTile& tile) const override {
-    const int64_t count = tile.rows * tile.columns;
-    TileNumbers x, y;
-    x.read(tile);
+    TileNumbers x(tile), y(tile);
+    x.take_sums();
     if (tile.part == 0) {
-      if (g_.data != nullptr) x.write(tile, g_, loops_);
-      loops_.unary[static_cast<int>(Unary::kSwish)](x.data(), y.data(), count, alpha_);
-      y.write(tile, s_, loops_);
+      if (g_.data != nullptr) x.write(g_);
+      loops_.unary[static_cast<int>(Unary::kSwish)](x.data(), y.data(), x.count(), alpha_);
+      y.write(s_);
       return;
     }
-    if (u_.data != nullptr) x.write(tile, u_, loops_);
-    y.read(tile, s_, loops_);
-    loops_.binary[static_cast<int>(Binary::kMul)](x.data(), 1, y.data(), 1, x.data(), count, 0);
-    x.write(tile, m_, loops_);
+    if (u_.data != nullptr) x.write(u_);
+    y.read(s_);
+    loops_.binary[static_cast<int>(Binary::kMul)](x.data(), 1, y.data(), 1, x.data(), x.count(), 0);
+    x.write(m_);
   }
 
  private:
@@ -129,7 +129,11 @@ class ForwardKernel final : public Kernel {
         u_(group.u),
         m_(group.m),
         alpha_(group.alpha),
-        product_(group.shape(), context.pool.threads()) {}
+        product_(group.shape(), context.pool.threads()) {
+    const ProductShape shape = group.shape();
+    const bool large = shape.parts[0].outgrows_caches(shape.rows);
+    for (Border* result : {&g_, &s_, &u_, &m_}) result->stream = large;
+  }
 
   int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
 
@@ -204,21 +208,24 @@ class BackwardFinish final : public ProductFinish {
   BackwardFinish(const Simd& loops, float alpha, const Matrices& matrices)
       : loops_(loops), alpha_(alpha), all_(matrices) {}
 
+  void expect(const ProductTile& tile) const override {
+    for (const RowMajor* factor : {&all_.s, &all_.u, &all_.g}) factor->expect(tile);
+  }
   void take(const ProductTile& tile) const override {
-    const int64_t count = tile.rows * tile.columns;
     const auto multiply = loops_.binary[static_cast<int>(Binary::kMul)];
-    TileNumbers dm, x, y;
-    dm.read(tile);
+    TileNumbers dm(tile), x(tile), y(tile);
+    const int64_t count = dm.count();
+    dm.take_sums();
     // s and u are read before du and dg are written, which may be in their memory.
-    x.read(tile, all_.s, loops_);
-    y.read(tile, all_.u, loops_);
+    x.read(all_.s);
+    y.read(all_.u);
     multiply(dm.data(), 1, x.data(), 1, x.data(), count, 0);
     multiply(dm.data(), 1, y.data(), 1, dm.data(), count, 0);
-    y.read(tile, all_.g, loops_);
-    x.write(tile, all_.du, loops_);
+    y.read(all_.g);
+    x.write(all_.du);
     loops_.binary[static_cast<int>(Binary::kSwishGrad)](dm.data(), 1, y.data(), 1, x.data(), count,
                                                         alpha_);
-    x.write(tile, all_.dg, loops_);
+    x.write(all_.dg);
   }
 
  private:

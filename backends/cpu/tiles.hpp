@@ -39,7 +39,15 @@ struct TileTarget {
   bool narrow;
   int64_t row;  // step in elements
   float alpha;
-  bool add;  // to what is there; float32 alone
+  const float* plus;    // added to the sums, its rows as those of `data`; null: nothing
+  bool stream = false;  // past the caches, where whole lines are written: for what is read later
+};
+
+/// Rows of a matrix; step in elements.
+struct TileSource {
+  const void* data;
+  bool narrow;
+  int64_t row;
 };
 
 struct TileLoops {
@@ -59,9 +67,11 @@ struct TileLoops {
   /// The first `rows` rows of a tile of A, and a panel's first `columns` of B, over k numbers.
   void (*pack_a)(const Factor& from, int64_t rows, int64_t k, void* to);
   void (*pack_b)(const Factor& from, int64_t k, int64_t columns, void* to);
-  /// target (+)= alpha sums.
+  /// target = alpha sums (+ plus).
   void (*put)(const float* sums, int64_t row_sums, int64_t rows, int64_t columns,
               const TileTarget& target);
+  /// to[rows][columns], without gaps, in float32.
+  void (*get)(const TileSource& from, int64_t rows, int64_t columns, float* to);
 
   int64_t element() const { return narrow ? 2 : 4; }
   /// Bytes of a packed tile of A and of a panel of B over k numbers.

@@ -79,9 +79,9 @@ void pack_pairs_a(const Factor& from, int64_t rows, int64_t k, void* to) {
 }  // namespace
 
 const TileLoops* tiles_amx() {
-  static constexpr TileLoops table = {"amx",        true,         true,    kTile,  kTile,
-                                      kStep,        kTile,        kGroup,  kGroup, amx_tile,
-                                      pack_pairs_a, pack_pairs_b, put_sums};
+  static constexpr TileLoops table = {"amx",        true,         true,     kTile,      kTile,
+                                      kStep,        kTile,        kGroup,   kGroup,     amx_tile,
+                                      pack_pairs_a, pack_pairs_b, put_sums, get_numbers};
   return amx_usable() ? &table : nullptr;
 }
 

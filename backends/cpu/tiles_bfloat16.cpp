@@ -70,9 +70,9 @@ void pack_pairs_a(const Factor& from, int64_t rows, int64_t k, void* to) {
 }  // namespace
 
 const TileLoops* tiles_bfloat16() {
-  static constexpr TileLoops table = {"avx512 bf16", true,         false,   kTileRows,  2 * kGroup,
-                                      kStep,         kGroup,       1,       2 * kGroup, pairs_tile,
-                                      pack_pairs_a,  pack_pairs_b, put_sums};
+  static constexpr TileLoops table = {"avx512 bf16", true,         false,    kTileRows,  2 * kGroup,
+                                      kStep,         kGroup,       1,        2 * kGroup, pairs_tile,
+                                      pack_pairs_a,  pack_pairs_b, put_sums, get_numbers};
   return __builtin_cpu_supports("avx512bf16") ? &table : nullptr;
 }
 

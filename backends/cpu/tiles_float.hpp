@@ -79,8 +79,8 @@ void pack_float_b(const Factor& from, int64_t k, int64_t columns, void* to) {
 }
 
 constexpr TileLoops make_float_tiles(const char* name) {
-  return {name, false,  false,      kTileRows,    kTileColumns, 1,       kPackedRows,
-          1,    kLanes, float_tile, pack_float_a, pack_float_b, put_sums};
+  return {name, false,  false,      kTileRows,    kTileColumns, 1,        kPackedRows,
+          1,    kLanes, float_tile, pack_float_a, pack_float_b, put_sums, get_numbers};
 }
 
 }  // namespace

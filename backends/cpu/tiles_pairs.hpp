@@ -20,12 +20,6 @@ constexpr int kBlockNumbers = kGroup * kStep;
 static_assert(kLanes == kGroup);
 
 template <bool kWhole>
-inline U16 read_narrow(const uint16_t* from, int64_t n) {
-  U16 bits = {};
-  __builtin_memcpy(&bits, from, kWhole ? sizeof bits : static_cast<uint64_t>(n) * sizeof *from);
-  return bits;
-}
-template <bool kWhole>
 inline U16 read_narrow(const float* from, int64_t n) {
   return narrow_lanes(kWhole ? load(from) : load_part(from, n));
 }

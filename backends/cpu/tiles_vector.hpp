@@ -32,10 +32,17 @@ inline F read_floats(const float* from, int64_t n) {
   return kWhole ? load(from) : load_part(from, n);
 }
 template <bool kWhole>
-inline F read_floats(const uint16_t* from, int64_t n) {
+inline U16 read_narrow(const uint16_t* from, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (!kWhole) return (U16)_mm256_maskz_loadu_epi16(first_lanes(n), from);
+#endif
   U16 bits = {};
   __builtin_memcpy(&bits, from, kWhole ? sizeof bits : static_cast<uint64_t>(n) * sizeof *from);
-  return widen_lanes(bits);
+  return bits;
+}
+template <bool kWhole>
+inline F read_floats(const uint16_t* from, int64_t n) {
+  return widen_lanes(read_narrow<kWhole>(from, n));
 }
 
 /// Of each pair of rows (i, i + kWidth), swaps the blocks of kWidth numbers off the diagonal.
@@ -119,34 +126,83 @@ inline void pack_floats(const Factor& from, bool lines_are_rows, int64_t width, 
   pack_lines<float>(lines, width, room, k, to);
 }
 
-inline void put_lanes(F v, bool add, float* y) { store(y, add ? load(y) + v : v); }
-inline void put_lanes(F v, bool, uint16_t* y) {
+inline void put_lanes(F v, float* y) { store(y, v); }
+inline void put_lanes(F v, uint16_t* y) {
   const U16 bits = narrow_lanes(v);
   __builtin_memcpy(y, &bits, sizeof bits);
 }
+
+#if defined(__AVX512F__)
+constexpr int64_t kLine = 64;  // bytes
+
+/// Rows of float32 that lie in whole lines of memory are written past the caches: whoever reads
+/// them will not find them there anyway, and the lines are not read first. False: nothing is done.
+inline bool stream_rows(const float* sums, int64_t row_sums, int64_t rows, int64_t columns,
+                        const TileTarget& target) {
+  auto* y = static_cast<float*>(target.data);
+  if (target.narrow || reinterpret_cast<uintptr_t>(y) % kLine != 0) return false;
+  if (columns % kLanes != 0 || target.row % kLanes != 0) return false;
+  const F alpha = splat(target.alpha);
+  for (int64_t i = 0; i < rows; ++i, sums += row_sums, y += target.row) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      F v = load(sums + j) * alpha;
+      if (target.plus != nullptr) v = load(target.plus + i * target.row + j) + v;
+      _mm512_stream_ps(y + j, (__m512)v);
+    }
+  }
+  _mm_sfence();  // before anyone is told that they are there
+  return true;
+}
+#else
+inline bool stream_rows(const float*, int64_t, int64_t, int64_t, const TileTarget&) {
+  return false;
+}
+#endif
 
 template <class T>
 inline void put_rows(const float* sums, int64_t row_sums, int64_t rows, int64_t columns,
                      const TileTarget& target) {
   const F alpha = splat(target.alpha);
-  const bool add = target.add;
   const int64_t whole = columns / kLanes * kLanes, rest = columns - whole;
+  const float* plus = target.plus;
   T* y = static_cast<T*>(target.data);
   for (int64_t i = 0; i < rows; ++i, sums += row_sums, y += target.row) {
-    for (int64_t j = 0; j < whole; j += kLanes) put_lanes(load(sums + j) * alpha, add, y + j);
-    if (rest == 0) continue;
-    T end[kLanes] = {};
-    const auto bytes = static_cast<uint64_t>(rest) * sizeof(T);
-    __builtin_memcpy(end, y + whole, bytes);
-    put_lanes(load_part(sums + whole, rest) * alpha, add, end);
-    __builtin_memcpy(y + whole, end, bytes);
+    for (int64_t j = 0; j < whole; j += kLanes) {
+      const F v = load(sums + j) * alpha;
+      put_lanes(plus != nullptr ? load(plus + j) + v : v, y + j);
+    }
+    if (rest > 0) {
+      F v = load_part(sums + whole, rest) * alpha;
+      if (plus != nullptr) v = load_part(plus + whole, rest) + v;
+      T end[kLanes];
+      put_lanes(v, end);
+      __builtin_memcpy(y + whole, end, static_cast<uint64_t>(rest) * sizeof(T));
+    }
+    if (plus != nullptr) plus += target.row;
   }
 }
 
 void put_sums(const float* sums, int64_t row_sums, int64_t rows, int64_t columns,
               const TileTarget& target) {
+  if (target.stream && stream_rows(sums, row_sums, rows, columns, target)) return;
   if (target.narrow) return put_rows<uint16_t>(sums, row_sums, rows, columns, target);
   put_rows<float>(sums, row_sums, rows, columns, target);
+}
+
+template <class T>
+inline void get_rows(const T* x, int64_t row, int64_t rows, int64_t columns, float* to) {
+  for (int64_t i = 0; i < rows; ++i, x += row, to += columns) {
+    int64_t j = 0;
+    for (; j + kLanes <= columns; j += kLanes) store(to + j, read_floats<true>(x + j, kLanes));
+    if (j < columns) store_part(to + j, read_floats<false>(x + j, columns - j), columns - j);
+  }
+}
+
+void get_numbers(const TileSource& from, int64_t rows, int64_t columns, float* to) {
+  if (from.narrow) {
+    return get_rows(static_cast<const uint16_t*>(from.data), from.row, rows, columns, to);
+  }
+  get_rows(static_cast<const float*>(from.data), from.row, rows, columns, to);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 namespace gradrack::cpu {
 namespace {
 
+constexpr int64_t kAlign = 64;
+
 /// The calling thread's AMX tiles, where the loops want them.
 class OpenTiles {
  public:
@@ -178,7 +180,9 @@ int64_t Product::most_tasks() const {
 }
 
 int64_t Product::workspace_bytes() const {
-  return 2 * packed_bytes_ + sums_bytes_ + threads_ * scratch_bytes_ + Flow::bytes(*this);
+  const int64_t bytes =
+      2 * packed_bytes_ + sums_bytes_ + threads_ * scratch_bytes_ + Flow::bytes(*this);
+  return parts_of(bytes, kAlign) * kAlign;
 }
 
 void Product::run(Pool& pool, const ProductData& data, void* workspace) const {

@@ -187,7 +187,7 @@ int64_t Product::workspace_bytes() const {
 
 void Product::run(Pool& pool, const ProductData& data, void* workspace) const {
   if (shape_.rows == 0) return;
-  if (threads_ == 1 || most_tasks() == 1) return run_alone(data, workspace);
+  if (threads_ == 1 || most_tasks() <= 1) return run_alone(data, workspace);
   Flow flow(*this, data, static_cast<char*>(workspace));
   pool.run_pieces(threads_, [&flow](int64_t worker) { flow.work(worker); });
 }

@@ -40,9 +40,45 @@ std::string text_file() {
   return path.string();
 }
 
+std::string token_file() {
+  const std::filesystem::path path = scratch() / "tokens.bin";
+  std::ofstream file(path, std::ios::binary);
+  for (int k = 0; k < 5000; ++k) file << static_cast<char>(k * 37 % 251) << '\0';
+  return path.string();
+}
+
+std::string document_file() {
+  const std::filesystem::path path = scratch() / "documents.jsonl";
+  std::ofstream file(path);
+  for (int k = 0; k < 400; ++k) file << "{\"text\": \"document " << k << " of a small set\"}\n";
+  return path.string();
+}
+
+// Two classes of grey pictures, one pixel each.
+std::string picture_folder() {
+  constexpr unsigned char kPng[] = {
+      0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48,
+      0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00,
+      0x00, 0x3a, 0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00, 0x0a, 0x49, 0x44, 0x41, 0x54, 0x78,
+      0x9c, 0x63, 0x68, 0x00, 0x00, 0x00, 0x82, 0x00, 0x81, 0x77, 0xcd, 0x72, 0xb6, 0x00,
+      0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+  for (int k = 0; k < 100; ++k) {
+    const auto folder = scratch() / "pictures" / (k % 2 == 0 ? "even" : "odd");
+    std::filesystem::create_directories(folder);
+    std::ofstream file(folder / (std::to_string(k) + ".png"), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(kPng), sizeof kPng);
+  }
+  return (scratch() / "pictures").string();
+}
+
 // Options that a plugin cannot do without.
 std::vector<std::string> options_of(const std::string& library) {
   if (library == "gradrack_data_text.so") return {"--set", "file=" + text_file()};
+  if (library == "gradrack_data_tokens.so") return {"--set", "files=" + token_file()};
+  if (library == "gradrack_data_jsonl.so") return {"--set", "file=" + document_file()};
+  if (library == "gradrack_data_images.so") {
+    return {"--set", "folder=" + picture_folder(), "--set", "size=[4, 4]"};
+  }
   if (library == "gradrack_model_pose.so") {  // the reference backend is in no hurry
     return {"--set", "channels=[4, 4, 6, 6, 8]", "--set", "stems=[5, 4, 6]"};
   }

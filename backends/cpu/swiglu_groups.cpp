@@ -62,6 +62,9 @@ struct SwigluForward {
     alpha = static_cast<float>(swish_.get_float("alpha", 1.0));
   }
 
+  /// Where Swish of a tile waits for the tile of `up`: its own memory, or that of the product.
+  Border waits() const { return s.place < 0 ? m : s; }
+
   std::string problem() const {
     for (const NodeSpec* node : {&gate_, &up_}) {
       std::string reason = refuse_product(*node);
@@ -73,7 +76,6 @@ struct SwigluForward {
       return "gate and up of different A";
     }
     if (swish_.outputs[0].dims != mul_.outputs[0].dims) return "a product of unlike shapes";
-    if (s.place < 0) return "nothing reads Swish's result, so that it has no memory";
     return m.place < 0 ? "a result is not read" : "";
   }
 
@@ -93,6 +95,7 @@ struct SwigluForward {
 
 class ForwardFinish final : public ProductFinish {
  public:
+  /// `s`: where Swish waits for `up`; may be m.
   ForwardFinish(const Simd& loops, float alpha, const RowMajor& g, const RowMajor& s,
                 const RowMajor& u, const RowMajor& m)
       : loops_(loops), alpha_(alpha), g_(g), s_(s), u_(u), m_(m) {}
@@ -125,14 +128,15 @@ class ForwardKernel final : public Kernel {
         a_(group.a),
         b_(group.b),
         g_(group.g),
-        s_(group.s),
+        s_(group.waits()),
         u_(group.u),
         m_(group.m),
         alpha_(group.alpha),
         product_(group.shape(), context.pool.threads()) {
     const ProductShape shape = group.shape();
     const bool large = shape.parts[0].outgrows_caches(shape.rows);
-    for (Border* result : {&g_, &s_, &u_, &m_}) result->stream = large;
+    for (Border* result : {&g_, &u_, &m_}) result->stream = large;
+    s_.stream = large && group.s.place >= 0;
   }
 
   int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
@@ -154,13 +158,14 @@ class ForwardKernel final : public Kernel {
   Product product_;
 };
 
-/// dm = dY W^T; ds = dm u; du = dm s; dg = SwishGrad(ds, g).
+/// dm = dY W^T; ds = dm u; s = Swish(g), made again; du = dm s; dg = SwishGrad(ds, g).
 struct SwigluBackward {
   explicit SwigluBackward(const GroupSpec& group)
       : product_(group.nodes[0]),
         gate_(group.nodes[1]),
-        up_(group.nodes[2]),
-        swish_(group.nodes[3]) {
+        remade_(group.nodes[2]),
+        up_(group.nodes[3]),
+        swish_(group.nodes[4]) {
     const int64_t n = product_.outputs[0].dims.back();
     const gr_value_t dm = product_.outputs[0].id, ds = gate_.outputs[0].id;
     const auto factor = [&](const NodeSpec& node, gr_value_t known) {
@@ -168,11 +173,11 @@ struct SwigluBackward {
       return Border{group.input(other.id), other.dtype == GR_BFLOAT16, n};
     };
     u = factor(gate_, dm);
-    s = factor(up_, dm);
     g = factor(swish_, ds);
     du = result_of(group, up_, n);
     dg = result_of(group, swish_, n);
-    kept_ = group.output(dm) >= 0 || group.output(ds) >= 0;
+    kept_ =
+        group.output(dm) >= 0 || group.output(ds) >= 0 || group.output(remade_.outputs[0].id) >= 0;
     a = {group.input(product_.inputs[0].id)};
     b = {group.input(product_.inputs[1].id)};
     alpha = static_cast<float>(swish_.get_float("alpha", 1.0));
@@ -185,45 +190,48 @@ struct SwigluBackward {
     for (const NodeSpec* node : {&gate_, &up_, &swish_}) {
       if (node->inputs[0].dims != node->inputs[1].dims) return node->op + " of unlike shapes";
     }
-    if (u.place < 0 || s.place < 0 || g.place < 0) return "a factor is made within the group";
+    if (remade_.get_float("alpha", 1.0) != swish_.get_float("alpha", 1.0)) {
+      return "Swish and its gradient of different alpha";
+    }
+    if (u.place < 0 || g.place < 0) return "a factor is made within the group";
     return du.place < 0 || dg.place < 0 ? "a result is not read" : "";
   }
 
   ProductShape shape() const { return shape_of({&product_}); }
 
   std::vector<int> a, b;
-  Border u, s, g, du, dg;
+  Border u, g, du, dg;
   float alpha;
 
  private:
-  const NodeSpec &product_, &gate_, &up_, &swish_;
+  const NodeSpec &product_, &gate_, &remade_, &up_, &swish_;
   bool kept_ = false;
 };
 
 class BackwardFinish final : public ProductFinish {
  public:
   struct Matrices {
-    RowMajor u, s, g, du, dg;
+    RowMajor u, g, du, dg;
   };
   BackwardFinish(const Simd& loops, float alpha, const Matrices& matrices)
       : loops_(loops), alpha_(alpha), all_(matrices) {}
 
   void expect(const ProductTile& tile) const override {
-    for (const RowMajor* factor : {&all_.s, &all_.u, &all_.g}) factor->expect(tile);
+    for (const RowMajor* factor : {&all_.u, &all_.g}) factor->expect(tile);
   }
   void take(const ProductTile& tile) const override {
     const auto multiply = loops_.binary[static_cast<int>(Binary::kMul)];
-    TileNumbers dm(tile), x(tile), y(tile);
+    TileNumbers dm(tile), x(tile), g(tile);
     const int64_t count = dm.count();
     dm.take_sums();
-    // s and u are read before du and dg are written, which may be in their memory.
-    x.read(all_.s);
-    y.read(all_.u);
+    g.read(all_.g);
+    loops_.unary[static_cast<int>(Unary::kSwish)](g.data(), x.data(), count, alpha_);
     multiply(dm.data(), 1, x.data(), 1, x.data(), count, 0);
-    multiply(dm.data(), 1, y.data(), 1, dm.data(), count, 0);
-    y.read(all_.g);
+    TileNumbers u(tile);
+    u.read(all_.u);  // before du is written, which may be in its memory
     x.write(all_.du);
-    loops_.binary[static_cast<int>(Binary::kSwishGrad)](dm.data(), 1, y.data(), 1, x.data(), count,
+    multiply(dm.data(), 1, u.data(), 1, dm.data(), count, 0);
+    loops_.binary[static_cast<int>(Binary::kSwishGrad)](dm.data(), 1, g.data(), 1, x.data(), count,
                                                         alpha_);
     x.write(all_.dg);
   }
@@ -241,7 +249,6 @@ class BackwardKernel final : public Kernel {
         a_(group.a),
         b_(group.b),
         u_(group.u),
-        s_(group.s),
         g_(group.g),
         du_(group.du),
         dg_(group.dg),
@@ -261,7 +268,7 @@ class BackwardKernel final : public Kernel {
               gr_error_t*) const override {
     const ProductPointers pointers(in, out, a_, b_, {});
     const BackwardFinish finish(context_.loops, alpha_,
-                                {u_.of(in), s_.of(in), g_.of(in), du_.of(out), dg_.of(out)});
+                                {u_.of(in), g_.of(in), du_.of(out), dg_.of(out)});
     product_.run(context_.pool, pointers.data(&finish), workspace);
     return GR_OK;
   }
@@ -269,7 +276,7 @@ class BackwardKernel final : public Kernel {
  private:
   const Context& context_;
   std::vector<int> a_, b_;
-  Border u_, s_, g_, du_, dg_;
+  Border u_, g_, du_, dg_;
   float alpha_;
   Product product_;
 };
@@ -299,7 +306,8 @@ void add_swiglu_groups(host::KernelTable& table, const Context& context) {
   add_group<SwigluBackward, BackwardKernel>(
       table, context, "swiglu_grad",
       "the gradients of gate and up from the sums of the product before them",
-      "m = gradrack.FusedMatMul(y, w); s = Mul(m, u); v = Mul(m, t); g = gradrack.SwishGrad(s, z)");
+      "m = gradrack.FusedMatMul(y, w); s = Mul(m, u); r = Swish(z); v = Mul(m, r); "
+      "g = gradrack.SwishGrad(s, z)");
 }
 
 }  // namespace gradrack::cpu

@@ -10,6 +10,7 @@
 
 #include "core/base/text.hpp"
 #include "core/precision/retype.hpp"
+#include "core/rewrite/remake_gates.hpp"
 #include "core/rewrite/simplify.hpp"
 
 namespace gradrack {
@@ -254,7 +255,8 @@ std::vector<GroupUpdate> Planner::group_updates() const {
 
 Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
                                                    const Bindings& bindings) const {
-  GR_ASSIGN(const Graph simple, simplify(graph));
+  GR_ASSIGN(Graph simple, simplify(graph));
+  GR_ASSIGN(simple, remake_gates(simple));
   PlanRequest request;
   request.graph = &simple;
   request.bindings = bindings;

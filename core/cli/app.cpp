@@ -36,6 +36,7 @@ struct Arguments {
   EvalRequest eval;
   BenchRequest bench;
   SampleRequest sample;
+  InspectDataRequest inspect_data;
   std::string plugin_name;
   NewPluginRequest new_plugin;
   bool load_all = false;
@@ -249,6 +250,23 @@ void add_list_commands(CLI::App& app, Arguments& arguments) {
   ops->add_flag("--markdown", arguments.markdown, "the text of docs/operators.md");
 }
 
+void add_data_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* data = app.add_subcommand("data", "what a run learns from");
+  data->fallthrough();
+  data->require_subcommand(1);
+  InspectDataRequest& request = arguments.inspect_data;
+  CLI::App* inspect =
+      add_run_command(*data, arguments, "inspect", "the first batches, as text and shapes",
+                      [&request](Session& session) { return run_inspect_data(session, request); });
+  inspect->add_option("--batches", request.batches, "batches to show (default 1)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  inspect->add_option("--rows", request.rows, "rows of each to show, at most (default 4)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  inspect->add_option("--first", request.first, "number of the first batch, from 0")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 52));
+  inspect->add_flag("--validation", request.validation, "of the validation split");
+}
+
 void add_simulate_command(CLI::App& app, Arguments& arguments) {
   SimulateRequest& request = arguments.simulate;
   CLI::App* sub = add_command(
@@ -295,6 +313,7 @@ void define_app(CLI::App& app, Arguments& arguments) {
       "4 data or file, 5 training stopped (non-finite loss), 130/143 signal.");
   add_run_commands(app, arguments);
   add_list_commands(app, arguments);
+  add_data_commands(app, arguments);
   add_simulate_command(app, arguments);
 }
 

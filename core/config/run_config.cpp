@@ -162,6 +162,10 @@ Status check_chain_keys(const PluginSection& section, std::initializer_list<cons
 Status read_chain_keys(RunConfig* config) {
   GR_TRY(check_chain_keys(config->backend, {"fallback", "record", "fuse"}));
   GR_TRY(check_chain_keys(config->scheduler, {"auto_off", "profile", "cache"}));
+  GR_TRY(check_chain_keys(config->data, {"prefetch", "workers"}));
+  const OptionValues& data = *config->data.chain.front().host;
+  config->prefetch = data.integer("prefetch");
+  config->data_workers = data.integer("workers");
   const OptionValues& scheduler = *config->scheduler.chain.front().host;
   config->auto_off = scheduler.flag("auto_off");
   config->profile = scheduler.flag("profile");

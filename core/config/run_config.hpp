@@ -90,6 +90,8 @@ struct RunConfig {
   bool warn_of_duplicate_runtimes = false;  ///< else a library that brings one is refused
   std::string plugin_lock;                  ///< plugins.lock; empty: beside `file`, if it is there
   PluginSection model, data, optimizer, lr_schedule, precision, scheduler, backend;
+  int64_t prefetch = 0;                       ///< data.prefetch
+  int64_t data_workers = 1;                   ///< data.workers
   Fallback fallback = Fallback::kWarn;        ///< backend.fallback
   bool record = true;                         ///< backend.record
   bool fuse = true;                           ///< backend.fuse

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kInf = INFINITY;
 constexpr double kMostTraced = 1000;              // a trace is in memory until it is written
+constexpr double kMostAhead = 64;                 // batches in memory at once
 constexpr double kWholeMax = 9007199254740992.0;  // 2^53: ranges are doubles, so stay exact
 
 gr_option_t row(const char* name, int32_t type, const char* default_text, double min, double max,
@@ -65,7 +66,15 @@ std::vector<SectionSchema> make_schemas() {
                         "a library with a second OpenMP, protobuf or CUDA runtime: refuse or warn",
                         "refuse|warn")}});
   all.push_back({"model", "builds the graph", true, nullptr, {}});
-  all.push_back({"data", "gives batches", true, nullptr, {}});
+  all.push_back({"data",
+                 "gives batches",
+                 true,
+                 nullptr,
+                 {row("prefetch", GR_OPTION_INT, "0", 0, kMostAhead,
+                      "training batches that are prepared ahead while steps run; 0: each when it "
+                      "is needed"),
+                  row("workers", GR_OPTION_INT, "1", 1, kMostAhead,
+                      "threads that prepare them, where the source allows several")}});
   all.push_back({"optimizer",
                  "updates the parameters",
                  true,

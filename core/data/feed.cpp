@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "core/base/text.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -138,6 +140,15 @@ Status Feed::read_batch_info() {
 }
 
 Result<BatchDescription> Feed::describe(int32_t split, int64_t index, int64_t batch) const {
+  if (split == GR_SPLIT_TRAIN && is_ahead(batch)) {
+    GR_ASSIGN(const PreparedBatch* ready, ahead_->take(index));
+    return ready->description;
+  }
+  const std::unique_lock lock = lock_calls();
+  return ask(split, index, batch);
+}
+
+Result<BatchDescription> Feed::ask(int32_t split, int64_t index, int64_t batch) const {
   BatchDescription out;
   if (batches_ == nullptr) return out;
   const gr_batch_request_t request = {sizeof request, split, seed_, index, batch};
@@ -240,43 +251,68 @@ Result<int64_t> Feed::rows(int32_t split, int64_t index, int64_t batch) const {
   return count;
 }
 
-DLTensor* Feed::spare(size_t k, int64_t rows, const BatchSizes& sizes) {
-  Spare& spare = spares_[k];
+DLTensor* Feed::reshape(size_t k, int64_t rows, const BatchSizes& sizes,
+                        BatchTensor* tensor) const {
   const gr_data_output_t& shape = output(k);
-  bool same = !spare.dims.empty() && spare.dims[0] == rows;
-  for (uint32_t d = 1; same && d < shape.rank; ++d) {
-    same = spare.dims[d] == size_of(shape.dims[d], sizes);
+  int64_t dims[GR_MAX_RANK] = {rows};
+  for (uint32_t d = 1; d < shape.rank; ++d) dims[d] = size_of(shape.dims[d], sizes);
+  return tensor->reshape(shape.dtype, dims, shape.rank);
+}
+
+std::unique_lock<std::mutex> Feed::lock_calls() const {
+  if ((data_->flags & GR_DATA_CONCURRENT) != 0) return {};
+  return std::unique_lock(*calls_);
+}
+
+void Feed::prepare_ahead(int64_t batch, int64_t depth, int64_t workers) {
+  const bool several = (data_->flags & GR_DATA_CONCURRENT) != 0;
+  ahead_batch_ = batch;
+  ahead_ = std::make_unique<Prefetch>(
+      [this, batch](int64_t index, PreparedBatch* out) {
+        return prepare(GR_SPLIT_TRAIN, index, batch, batch, out);
+      },
+      depth, several ? std::min(workers, depth) : 1);
+}
+
+Status Feed::prepare(int32_t split, int64_t index, int64_t batch, int64_t rows,
+                     PreparedBatch* out) const {
+  const ThreadRole role(GR_THREAD_EXEC);
+  const std::unique_lock lock = lock_calls();
+  GR_ASSIGN(out->description, ask(split, index, batch));
+  out->tensors.resize(names_.size());
+  out->pointers.resize(names_.size());
+  for (size_t k = 0; k < names_.size(); ++k) {
+    out->pointers[k] = reshape(k, rows, out->description.sizes, &out->tensors[k]);
   }
-  if (!same) {
-    spare.dims.assign(shape.rank, rows);
-    spare.strides.assign(shape.rank, 1);
-    int64_t count = 1;
-    for (size_t d = shape.rank; d-- > 0;) {
-      if (d > 0) spare.dims[d] = size_of(shape.dims[d], sizes);
-      spare.strides[d] = count;
-      count *= spare.dims[d];
-    }
-    spare.bytes.resize(static_cast<size_t>(count * gr_dtype_bytes(shape.dtype)));
-    spare.tensor = {spare.bytes.data(),
-                    {kDLCPU, 0},
-                    static_cast<int32_t>(shape.rank),
-                    gr_dl_dtype(shape.dtype),
-                    spare.dims.data(),
-                    spare.strides.data(),
-                    0};
+  return call(split, index, batch, out->pointers.data());
+}
+
+Status Feed::copy_ahead(int64_t index, const std::vector<DLTensor*>& tensors) {
+  GR_ASSIGN(const PreparedBatch* ready, ahead_->take(index));
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (tensors[k] == nullptr) continue;
+    const std::vector<std::byte>& bytes = ready->tensors[k].bytes();
+    std::memcpy(tensors[k]->data, bytes.data(), bytes.size());
   }
-  return &spare.tensor;
+  ahead_->release(index);
+  return {};
 }
 
 Status Feed::fill(int32_t split, int64_t index, int64_t batch, int64_t rows,
                   const std::vector<DLTensor*>& tensors, const BatchSizes& sizes) {
+  if (split == GR_SPLIT_TRAIN && is_ahead(batch)) return copy_ahead(index, tensors);
   for (size_t k = 0; k < names_.size(); ++k) {
-    filled_[k] = tensors[k] != nullptr ? tensors[k] : spare(k, rows, sizes);
+    filled_[k] = tensors[k] != nullptr ? tensors[k] : reshape(k, rows, sizes, &spares_[k]);
   }
+  const std::unique_lock lock = lock_calls();
+  return call(split, index, batch, filled_.data());
+}
+
+Status Feed::call(int32_t split, int64_t index, int64_t batch, DLTensor* const* tensors) const {
   const gr_batch_request_t request = {sizeof request, split, seed_, index, batch};
   gr_error_t err = {};
-  const int32_t code = data_->batch(data_->self, &request, filled_.data(),
-                                    static_cast<uint32_t>(filled_.size()), &err);
+  const int32_t code =
+      data_->batch(data_->self, &request, tensors, static_cast<uint32_t>(names_.size()), &err);
   if (code == GR_OK) return {};
   return status_from(code, err).with_context("data '" + name_ + "'");
 }

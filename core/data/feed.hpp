@@ -6,24 +6,17 @@
 // and a batch is a function of (seed, split, index) alone.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/data/batch_tensors.hpp"
+#include "core/data/prefetch.hpp"
 #include "core/graph/graph.hpp"
-#include "gradrack/data.h"
 
 namespace gradrack {
-
-/// Sizes of the symbols that gr.batch/1 declares, in its order; 0 beyond them.
-using BatchSizes = std::array<int64_t, GR_MAX_BATCH_SYMBOLS>;
-
-/// What one batch is.
-struct BatchDescription {
-  size_t set = 0;  ///< index into Feed::objective_sets(); 0 where there are none
-  BatchSizes sizes = {};
-};
 
 class Feed {
  public:
@@ -31,6 +24,12 @@ class Feed {
   static Result<Feed> make(const gr_data_t& data, std::string name, uint64_t seed);
 
   const gr_data_info_t& info() const { return info_; }
+
+  /// From now on the next `depth` training batches of `batch` rows are prepared ahead, by `workers`
+  /// threads where the source allows several at once, else by one. The same bytes. The feed stays
+  /// where it is from here on. [main]
+  void prepare_ahead(int64_t batch, int64_t depth, int64_t workers);
+
   /// Names of the data's outputs, in its order: the order of fill()'s tensors.
   const std::vector<std::string>& names() const { return names_; }
 
@@ -45,7 +44,8 @@ class Feed {
   /// a limit beyond the model's. [plan]
   Result<Bindings> bindings(const Graph& graph, int64_t rows, const BatchSizes& sizes = {}) const;
 
-  /// What batch `index` of a split is when `batch` rows are asked for. Allocates nothing. [exec]
+  /// What batch `index` of a split is when `batch` rows are asked for. Allocates nothing. Waits for
+  /// a batch that is prepared ahead: GR_CANCELLED once a stop signal came. [exec]
   Result<BatchDescription> describe(int32_t split, int64_t index, int64_t batch) const;
 
   /// Rows of batch `index` of a split when `batch` are asked for; 0 after the end. [any]
@@ -56,20 +56,24 @@ class Feed {
   /// call. [exec]
   Status fill(int32_t split, int64_t index, int64_t batch, int64_t rows,
               const std::vector<DLTensor*>& tensors, const BatchSizes& sizes = {});
+  /// Describes batch `index` and fills memory of `out`, which is kept for the next call. From any
+  /// thread, several at once.
+  Status prepare(int32_t split, int64_t index, int64_t batch, int64_t rows,
+                 PreparedBatch* out) const;
 
  private:
-  /// Room for an output that no plan reads.
-  struct Spare {
-    std::vector<std::byte> bytes;
-    std::vector<int64_t> dims;
-    std::vector<int64_t> strides;
-    DLTensor tensor = {};
-  };
   Status read_batch_info();
   const gr_data_output_t& output(size_t k) const;
   /// Dim `d` of an output, "batch" aside.
   int64_t size_of(const gr_dim_t& dim, const BatchSizes& sizes) const;
-  DLTensor* spare(size_t k, int64_t rows, const BatchSizes& sizes);
+  /// Gives a tensor the shape of output k.
+  DLTensor* reshape(size_t k, int64_t rows, const BatchSizes& sizes, BatchTensor* tensor) const;
+  /// One call of the source at a time, unless it is one for several threads.
+  std::unique_lock<std::mutex> lock_calls() const;
+  bool is_ahead(int64_t batch) const { return ahead_ != nullptr && batch == ahead_batch_; }
+  Result<BatchDescription> ask(int32_t split, int64_t index, int64_t batch) const;
+  Status call(int32_t split, int64_t index, int64_t batch, DLTensor* const* tensors) const;
+  Status copy_ahead(int64_t index, const std::vector<DLTensor*>& tensors);
   Status check_input(const Value& input, const gr_data_output_t& output, int64_t rows,
                      const BatchSizes& sizes, Bindings* bindings) const;
 
@@ -82,8 +86,11 @@ class Feed {
   std::vector<std::vector<std::string>> sets_;
   std::vector<std::string> symbols_;
   BatchSizes largest_ = {};
-  std::vector<Spare> spares_;
+  std::vector<BatchTensor> spares_;  ///< for outputs that no plan reads
   std::vector<DLTensor*> filled_;
+  std::unique_ptr<std::mutex> calls_ = std::make_unique<std::mutex>();
+  int64_t ahead_batch_ = 0;
+  std::unique_ptr<Prefetch> ahead_;  ///< last: its threads use the rest
 };
 
 }  // namespace gradrack

@@ -46,6 +46,15 @@ struct SampleRequest {
 };
 Status run_sample(Session& session, const SampleRequest& request);
 
+/// Shows the first batches as text and shapes; needs the data plugin alone.
+struct InspectDataRequest {
+  int64_t batches = 1;
+  int64_t rows = 4;         ///< shown of each, at most
+  int64_t first = 0;        ///< index of the first batch
+  bool validation = false;  ///< of the validation split
+};
+Status run_inspect_data(Session& session, const InspectDataRequest& request);
+
 /// Times steps of a run, whole and by operator, against the machine's peaks. Writes nothing of the
 /// run's.
 struct BenchRequest {

@@ -82,7 +82,9 @@ int64_t draw(const std::vector<double>& logits, double temperature, int64_t top_
 
 class Sampler {
  public:
-  Sampler(Program& program, const SampleRequest& request) : program_(program), request_(request) {}
+  /// `names`: of the program's inputs.
+  Sampler(Program& program, const std::vector<std::string>& names, const SampleRequest& request)
+      : program_(program), names_(names), request_(request) {}
 
   Status prepare() {
     GR_ASSIGN(const TensorHandle handle, program_.executor->output("logits"));
@@ -92,6 +94,7 @@ class Sampler {
       return unsupported("sample needs a model with logits [batch, time, vocab] over tokens");
     }
     for (DLTensor* input : program_.inputs) clear(*input);
+    count_positions();
     return {};
   }
 
@@ -117,7 +120,19 @@ class Sampler {
     std::memset(tensor.data, 0, static_cast<size_t>(bytes));
   }
 
+  /// A row is one document here, so its tokens are numbered through.
+  void count_positions() {
+    for (size_t k = 0; k < names_.size(); ++k) {
+      const DLTensor* input = program_.inputs[k];
+      if (names_[k] != "positions" || input == nullptr) continue;
+      if (gr_dtype_of(input->dtype) != GR_INT64) continue;
+      auto* positions = static_cast<int64_t*>(input->data);
+      std::iota(positions, positions + tokens_->shape[1], int64_t{0});
+    }
+  }
+
   Program& program_;
+  const std::vector<std::string>& names_;
   const SampleRequest& request_;
   const DLTensor* logits_ = nullptr;
   DLTensor* tokens_ = nullptr;
@@ -144,7 +159,7 @@ Status run_sample(Session& session, const SampleRequest& request) {
   GR_ASSIGN(std::vector<int64_t> ids, encode(data, request.prompt));
   if (ids.empty()) return invalid_argument("--prompt is empty: give at least one character");
   GR_ASSIGN(Program* const program, programs->evaluation(1, programs->feed().largest()));
-  Sampler sampler(*program, request);
+  Sampler sampler(*program, programs->feed().names(), request);
   GR_TRY(sampler.prepare());
   std::fputs(request.prompt.c_str(), stdout);
   for (int64_t k = 0; k < request.tokens && stop_signal() == 0; ++k) {

@@ -28,6 +28,9 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   session_.events.add([file = metrics_](const Event& event) { file->record(event); });
   GR_TRY(programs_->order_by_times(true));
   GR_TRY(programs_->allocate());
+  if (config.prefetch > 0) {
+    programs_->feed().prepare_ahead(run.batch_size, config.prefetch, config.data_workers);
+  }
   if (config.trace_steps > 0) trace_ = StepTrace(config.trace_from_step, config.trace_steps);
   rates_.resize(programs_->planner().groups().size());
   counts_.resize(programs_->planner().counts().size());

@@ -37,6 +37,7 @@ Config read_config(const gr::Options& o) {
   c.swiglu = o.get<std::string>("ffn") == "swiglu";
   c.rms = o.get<std::string>("norm") == "rms";
   c.rope = o.get<std::string>("positions") == "rope";
+  c.documents = o.get<bool>("documents");
   c.tied = o.get<bool>("tied");
   c.bias = o.get<bool>("bias");
   c.residual_scaling = o.get<bool>("residual_scaling");

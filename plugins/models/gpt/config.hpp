@@ -23,6 +23,8 @@ constexpr gr_option_t kOptions[] = {
                "its hidden width; 0: 4 dim (gelu), 8/3 dim up to a multiple of 8 (swiglu)"),
     GR_OPT_CHOICE("norm", "rms", "rms|layer", "kind of normalisation"),
     GR_OPT_CHOICE("positions", "rope", "rope|learned", "how tokens know their place"),
+    GR_OPT_BOOL("documents", "false",
+                "the data's documents and positions keep the documents of a row apart"),
     GR_OPT_BOOL("tied", "true", "the head's weight is the embedding's"),
     GR_OPT_BOOL("bias", "false", "biases in the linear layers of the blocks"),
     GR_OPT_FLOAT("dropout", "0", 0, 0.99, "share of activations dropped in training"),
@@ -36,7 +38,7 @@ constexpr gr_option_t kOptions[] = {
 struct Config {
   int64_t vocab, block, layers, heads, kv_heads, dim, ffn_dim;
   int64_t tokens;  // in a row: the data's block, at most `block`
-  bool swiglu, rms, rope, tied, bias, residual_scaling;
+  bool swiglu, rms, rope, documents, tied, bias, residual_scaling;
   double dropout, init_std, norm_eps, rope_theta;
 
   int64_t head_dim() const { return dim / heads; }

@@ -25,6 +25,7 @@ class Net {
   void build() {
     const Value tokens = g_.input("tokens", GR_INT64, {"batch", c_.tokens}, c_.vocab);
     const Value targets = g_.input("targets", GR_INT64, {"batch", c_.tokens}, c_.vocab);
+    if (c_.documents) keep_documents_apart();
     Value x = embed(tokens);
     for (int64_t i = 0; i < c_.layers; ++i) {
       const std::string name = gr::text("blocks.", i);
@@ -36,6 +37,14 @@ class Net {
   }
 
  private:
+  /// A token sees those of its own document alone, and its place counts from there.
+  void keep_documents_apart() {
+    const Value documents = g_.input("documents", GR_INT64, {"batch", c_.tokens});
+    places_ = g_.input("positions", GR_INT64, {"batch", c_.tokens}, c_.tokens);
+    mask_ = g_.node("Equal", {g_.reshape(documents, {-1, 1, c_.tokens, 1}),
+                              g_.reshape(documents, {-1, 1, 1, c_.tokens})});  // [B, 1, T, T]
+  }
+
   /// tokens [B, T] -> [B, T, D]; prepares the rotary tables.
   Value embed(Value tokens) {
     const gr::GraphBuilder::Stage stage(g_, "embed");
@@ -46,7 +55,7 @@ class Net {
     } else {
       const Value places =
           g_.parameter("pos_emb.weight", {c_.block, c_.dim}, weight_init(), GR_ROLE_EMBEDDING);
-      x = g_.add(x, first_rows(places));
+      x = g_.add(x, c_.documents ? g_.gather(places, places_) : first_rows(places));
     }
     return dropout(x);
   }
@@ -57,7 +66,8 @@ class Net {
     return g_.node("Slice", {places, g_.ints({0}), g_.ints({c_.tokens}), g_.ints({0})});
   }
 
-  /// cos and sin of pos * theta^(-2j/hd), [1, T, hd/2] for all sequences, taken in double.
+  /// cos and sin of pos * theta^(-2j/hd), taken in double: [1, T, hd/2] for all sequences, or
+  /// [T, hd/2] where tokens say their positions.
   /// Source: Su et al., "RoFormer", equation 15, with pairs (j, j + hd/2).
   void make_rotary_tables() {
     const int64_t half = c_.head_dim() / 2;
@@ -70,8 +80,10 @@ class Net {
         sines.push_back(std::sin(static_cast<double>(position) * frequency));
       }
     }
-    cos_ = g_.reals(cosines, {1, c_.tokens, half});
-    sin_ = g_.reals(sines, {1, c_.tokens, half});
+    const std::vector<int64_t> dims = c_.documents ? std::vector<int64_t>{c_.tokens, half}
+                                                   : std::vector<int64_t>{1, c_.tokens, half};
+    cos_ = g_.reals(cosines, dims);
+    sin_ = g_.reals(sines, dims);
   }
 
   /// Causal attention with grouped key/value heads, x [B, T, D] -> [B, T, D].
@@ -84,8 +96,10 @@ class Net {
       k = rotate(k, c_.kv_heads);
     }
     // [B, T, H*hd] all along: heads lie side by side, and nothing is transposed.
+    std::vector<Value> inputs = {q, k, v};
+    if (c_.documents) inputs.push_back(mask_);
     const Value joined =
-        g_.node("Attention", {q, k, v},
+        g_.node("Attention", inputs,
                 {{"is_causal", 1}, {"q_num_heads", c_.heads}, {"kv_num_heads", c_.kv_heads}});
     return dropout(linear(name + ".proj", joined, c_.dim, c_.dim, residual_init()));
   }
@@ -134,7 +148,9 @@ class Net {
 
   /// [B, T, heads*hd] -> [B, heads, T, hd]
   Value rotate(Value x, int64_t heads) {
-    return g_.node("RotaryEmbedding", {x, cos_, sin_}, {{"num_heads", heads}});
+    std::vector<Value> inputs = {x, cos_, sin_};
+    if (c_.documents) inputs.push_back(places_);
+    return g_.node("RotaryEmbedding", inputs, {{"num_heads", heads}});
   }
   Value dropout(Value x) { return drop_ > 0 ? g_.dropout(x, drop_) : x; }
 
@@ -150,6 +166,7 @@ class Net {
   const Config& c_;
   double drop_;
   Value table_, cos_, sin_;
+  Value places_, mask_;  // of documents that are kept apart
 };
 
 class Gpt {

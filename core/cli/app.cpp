@@ -15,9 +15,12 @@
 #include "core/base/exit_codes.hpp"
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
+#include "core/cli/config_command.hpp"
+#include "core/cli/doctor.hpp"
 #include "core/cli/list_commands.hpp"
 #include "core/cli/new_plugin.hpp"
 #include "core/cli/plugin_files.hpp"
+#include "core/cli/report_command.hpp"
 #include "core/cli/simulate_command.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
@@ -44,6 +47,8 @@ struct Arguments {
   std::string lock_file;
   bool markdown = false;
   SimulateRequest simulate;
+  ReportRequest report;
+  bool resolved = false;
   std::function<Status()> command;  ///< of the sub-command given
 };
 
@@ -297,6 +302,36 @@ void add_simulate_command(CLI::App& app, Arguments& arguments) {
   sub->footer([] { return "Orders:\n" + order_table(); });
 }
 
+void add_config_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* config = app.add_subcommand("config", "run files, for people and for editors");
+  config->fallthrough();
+  config->require_subcommand(1);
+  CLI::App* show = add_run_command(
+      *config, arguments, "show", "print a run file with includes, variables and --set resolved",
+      [&arguments](Session& session) { return show_config(session, arguments.resolved); });
+  show->add_flag("--resolved", arguments.resolved, "with every default, also of the plugins");
+  add_command(*config, arguments, "schema", "print the JSON schema of run files, for editors",
+              [&arguments] { return with_registry(arguments, print_schema); });
+}
+
+void add_look_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* report =
+      add_command(app, arguments, "report", "write a page about a run: curves, streams, memory",
+                  [&arguments] { return run_report(arguments.report); });
+  report->add_option("run", arguments.report.folder, "the folder that run.output named")
+      ->required();
+  report->add_option("--output", arguments.report.output,
+                     "file to write; default: report.html in the folder");
+  report->add_option("--metrics", arguments.report.metrics_file,
+                     "name of the metrics file in the folder (default metrics.jsonl)");
+  add_command(app, arguments, "doctor", "machine, limits and plugins, and what may be in the way",
+              [&arguments] {
+                return with_registry(arguments, [](PluginRegistry& registry, EventSink&) {
+                  return run_doctor(registry);
+                });
+              });
+}
+
 void define_app(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "gradrack " + host_version());
   app.require_subcommand(1);
@@ -315,6 +350,8 @@ void define_app(CLI::App& app, Arguments& arguments) {
   add_list_commands(app, arguments);
   add_data_commands(app, arguments);
   add_simulate_command(app, arguments);
+  add_config_commands(app, arguments);
+  add_look_commands(app, arguments);
 }
 
 // CLI11 says "a subcommand is required" of a misspelt one: name it and its neighbour instead.

@@ -97,7 +97,7 @@ Status write_lock(PluginRegistry& registry, const RunConfig* config, const std::
   if (config != nullptr) {
     for (const PluginSection* section :
          {&config->model, &config->data, &config->optimizer, &config->lr_schedule,
-          &config->precision, &config->scheduler, &config->backend}) {
+          &config->precision, &config->scheduler, &config->backend, &config->sinks}) {
       GR_TRY(lock_section(*section, registry, &lock));
     }
   } else {

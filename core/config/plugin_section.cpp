@@ -76,8 +76,6 @@ Result<std::vector<ParameterGroup>> read_groups(const YamlNode* node, const std:
   return groups;
 }
 
-Result<std::vector<PluginChoice>> read_wrap(const YamlNode* node, const std::string& path);
-
 // One map, with one name or several, appended to the chain.
 Status read_choices(const SectionSchema& schema, const YamlNode& node, const std::string& path,
                     std::vector<PluginChoice>* chain) {
@@ -102,8 +100,9 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
   GR_ASSIGN(OptionValues host, check_options(scope, schema.keys, choice.options, node.place));
   choice.host = std::make_shared<const OptionValues>(std::move(host));
   if (optimizer) {
+    const SectionSchema wrapper{"wrapper", "changes an optimizer's steps", true, nullptr, {}};
     GR_ASSIGN(choice.groups, read_groups(node.find("groups"), path + ".groups"));
-    GR_ASSIGN(choice.wrap, read_wrap(node.find("wrap"), path + ".wrap"));
+    GR_ASSIGN(choice.wrap, read_plugin_list(wrapper, node.find("wrap"), path + ".wrap"));
   }
   std::vector<const YamlNode*> names;
   for (const YamlNode& item : plugin->items) names.push_back(&item);
@@ -115,42 +114,6 @@ Status read_choices(const SectionSchema& schema, const YamlNode& node, const std
     choice.name = name->text;
     choice.place = name->place;
     chain->push_back(choice);
-  }
-  return {};
-}
-
-// `wrap: NAME`, `wrap: {plugin: NAME, OPTION: VALUE}`, or a list of either.
-Result<std::vector<PluginChoice>> read_wrap(const YamlNode* node, const std::string& path) {
-  const SectionSchema wrapper{"wrapper", "changes an optimizer's steps", true, nullptr, {}};
-  std::vector<PluginChoice> wrap;
-  if (node == nullptr) return wrap;
-  const bool list = node->kind == YamlNode::Kind::kList;
-  const size_t count = list ? node->items.size() : 1;
-  for (size_t k = 0; k < count; ++k) {
-    const YamlNode& item = list ? node->items[k] : *node;
-    const std::string at = list ? path + "." + std::to_string(k) : path;
-    if (item.kind == YamlNode::Kind::kMap) {
-      GR_TRY(read_choices(wrapper, item, at, &wrap));
-      continue;
-    }
-    GR_TRY(check_name(item, at));
-    PluginChoice choice;
-    choice.name = item.text;
-    choice.place = item.place;
-    choice.path = at;
-    wrap.push_back(std::move(choice));
-  }
-  return wrap;
-}
-
-Status check_no_repeats(const PluginSection& section) {
-  for (size_t a = 0; a < section.chain.size(); ++a) {
-    for (size_t b = a + 1; b < section.chain.size(); ++b) {
-      if (section.chain[a].name == section.chain[b].name) {
-        return error_at(section.chain[b].place, section.kind + ": '" + section.chain[b].name +
-                                                    "' stands in the chain twice; remove one");
-      }
-    }
   }
   return {};
 }
@@ -177,6 +140,41 @@ PluginSection default_section(const SectionSchema& schema, const Place& root) {
 }
 
 }  // namespace
+
+Status check_no_repeats(const PluginSection& section) {
+  for (size_t a = 0; a < section.chain.size(); ++a) {
+    for (size_t b = a + 1; b < section.chain.size(); ++b) {
+      if (section.chain[a].name == section.chain[b].name) {
+        return error_at(section.chain[b].place, section.kind + ": '" + section.chain[b].name +
+                                                    "' stands in the chain twice; remove one");
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::vector<PluginChoice>> read_plugin_list(const SectionSchema& kind, const YamlNode* node,
+                                                   const std::string& path) {
+  std::vector<PluginChoice> all;
+  if (node == nullptr) return all;
+  const bool list = node->kind == YamlNode::Kind::kList;
+  const size_t count = list ? node->items.size() : 1;
+  for (size_t k = 0; k < count; ++k) {
+    const YamlNode& item = list ? node->items[k] : *node;
+    const std::string at = list ? path + "." + std::to_string(k) : path;
+    if (item.kind == YamlNode::Kind::kMap) {
+      GR_TRY(read_choices(kind, item, at, &all));
+      continue;
+    }
+    GR_TRY(check_name(item, at));
+    PluginChoice choice;
+    choice.name = item.text;
+    choice.place = item.place;
+    choice.path = at;
+    all.push_back(std::move(choice));
+  }
+  return all;
+}
 
 Result<PluginSection> read_plugin_section(const SectionSchema& schema, const YamlNode* node,
                                           const Place& root) {

@@ -16,4 +16,12 @@ namespace gradrack {
 Result<PluginSection> read_plugin_section(const SectionSchema& schema, const YamlNode* node,
                                           const Place& root);
 
+/// An error at the second entry that names the same plugin.
+Status check_no_repeats(const PluginSection& section);
+
+/// `NAME`, `{plugin: NAME, OPTION: VALUE}`, or a list of either: plugins of `kind` that are all
+/// used. `node` may be nullptr: none.
+Result<std::vector<PluginChoice>> read_plugin_list(const SectionSchema& kind, const YamlNode* node,
+                                                   const std::string& path);
+
 }  // namespace gradrack

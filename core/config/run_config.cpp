@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "core/base/text.hpp"
+#include "core/config/include.hpp"
 #include "core/config/plugin_section.hpp"
 #include "core/config/run_rules.hpp"
 #include "core/config/scalar.hpp"
@@ -38,6 +39,9 @@ Status check_sections(const YamlNode& root) {
   for (const SectionSchema& section : section_schemas()) names.push_back(section.name);
   for (const YamlEntry& entry : root.entries) {
     if (find_section(entry.key) != nullptr) continue;
+    if (entry.key == "include") {
+      return error_at(entry.place, "include: stands in a run file alone, not in --set");
+    }
     if (entry.key == "distributed") {
       return error_at(entry.place,
                       "distributed: not available yet; remove the section to run on one machine");
@@ -59,8 +63,9 @@ Result<OptionValues> host_section(const YamlNode& root, const char* name) {
     return error_at(node->place,
                     std::string(name) + ": got " + describe(*node) + ", wanted a map of keys");
   }
-  const bool run = std::string_view(name) == "run";
-  const std::vector<std::string> other = run ? run_rule_keys() : std::vector<std::string>();
+  std::vector<std::string> other;  // keys that hold lists and maps: read by themselves
+  if (std::string_view(name) == "run") other = run_rule_keys();
+  if (std::string_view(name) == "metrics") other = {"sinks"};
   return check_options({name, "section '" + std::string(name) + "'", other, false}, schema.keys,
                        node != nullptr ? node->entries : kNone, where);
 }
@@ -92,12 +97,21 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   return {};
 }
 
+Status read_sinks(const YamlNode* metrics, PluginSection* sinks) {
+  const SectionSchema sink{"metrics", "writes figures", true, nullptr, {}};
+  sinks->kind = sink.name;
+  if (metrics == nullptr) return {};
+  GR_ASSIGN(sinks->chain, read_plugin_list(sink, metrics->find("sinks"), "metrics.sinks"));
+  return check_no_repeats(*sinks);
+}
+
 Status read_metrics(const YamlNode& root, RunConfig* config) {
   GR_ASSIGN(const OptionValues metrics, host_section(root, "metrics"));
   config->metrics_file = metrics.text("file");
   config->previews = metrics.integer("previews");
   config->trace_steps = metrics.integer("trace_steps");
   config->trace_from_step = metrics.integer("trace_from_step");
+  GR_TRY(read_sinks(root.find("metrics"), &config->sinks));
   if (config->trace_steps == 0 || config->trace_from_step <= config->run.max_steps) return {};
   return error_at(root.find("metrics")->place,
                   fmt::format("metrics.trace_from_step is {}, and run.max_steps {}: no step would "
@@ -193,6 +207,7 @@ Result<RunConfig> make_config(YamlNode root, const std::string& name,
                                     " at the top, wanted the sections of a "
                                     "run file (run, model, data, optimizer, ...)");
   }
+  GR_ASSIGN(root, resolve_includes(std::move(root), name));
   for (const std::string& set : sets) GR_TRY(apply_set(root, set));
   RunConfig config;
   config.file = name;

@@ -83,7 +83,7 @@ struct RunSection {
 
 struct RunConfig {
   std::string file;
-  YamlNode root;  ///< as resolved: merged, expanded, with --set applied
+  YamlNode root;  ///< as resolved: included, merged, expanded, with --set applied
   RunSection run;
   std::vector<std::string> plugin_path;
   bool allow_writable_plugins = false;
@@ -101,6 +101,7 @@ struct RunConfig {
   std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are
   int64_t checkpoint_interval = 0;
   std::string metrics_file;           ///< relative to run.output
+  PluginSection sinks;                ///< metrics.sinks: all of them; the chain may be empty
   int64_t previews = 0;               ///< pictures an evaluation
   int64_t trace_steps = 0;            ///< steps that are traced
   int64_t trace_from_step = 0;        ///< the first of them, from 1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changing and writing a tree: `--set a.b=c`, and YAML text again. See yaml.hpp.
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "core/config/scalar.hpp"
 #include "core/config/yaml.hpp"
@@ -56,10 +58,44 @@ Result<YamlNode> parse_value(std::string_view text, const Place& place) {
   return value;
 }
 
+// Words that this program takes as text and other readers of YAML may not.
+constexpr const char* kOtherMeaning[] = {"y",    "n",     "yes",  "no",  "on",  "off",
+                                         "true", "false", "null", "nan", "inf", "infinity"};
+
+// A word that every reader of YAML takes as that text, without quotes.
+bool is_plain_word(std::string_view text) {
+  const auto letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  if (text.empty() || text.size() > 200 || !(letter(text[0]) || text[0] == '_')) return false;
+  std::string small;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!letter(c) && !digit && c != '_' && c != '.' && c != '/' && c != '-') return false;
+    small += letter(c) ? static_cast<char>(c | 0x20) : c;
+  }
+  return std::find(std::begin(kOtherMeaning), std::end(kOtherMeaning), small) ==
+         std::end(kOtherMeaning);
+}
+
+std::string word_text(std::string_view text) {
+  return is_plain_word(text) ? std::string(text) : yaml_quoted(text);
+}
+
 // A plain scalar stays plain only where that cannot change its meaning.
 std::string scalar_text(const YamlNode& node) {
   const bool number_or_flag = node.plain && (read_bool(node) || read_float(node));
-  return number_or_flag ? node.text : yaml_quoted(node.text);
+  return number_or_flag ? node.text : word_text(node.text);
+}
+
+// "[1, 2.5, a]": lists without maps or lists inside read best on one line.
+bool is_flat(const YamlNode& list) {
+  return std::all_of(list.items.begin(), list.items.end(),
+                     [](const YamlNode& item) { return item.kind == YamlNode::Kind::kScalar; });
+}
+
+std::string flat_text(const YamlNode& list) {
+  std::string out;
+  for (const YamlNode& item : list.items) out += (out.empty() ? "" : ", ") + scalar_text(item);
+  return "[" + out + "]";
 }
 
 void write(const YamlNode& node, int indent, std::string* out) {
@@ -72,7 +108,11 @@ void write(const YamlNode& node, int indent, std::string* out) {
       *out += " " + scalar_text(node) + "\n";
       return;
     case YamlNode::Kind::kList:
-      *out += node.items.empty() ? " []\n" : "\n";
+      if (is_flat(node)) {
+        *out += " " + flat_text(node) + "\n";
+        return;
+      }
+      *out += "\n";
       for (const YamlNode& item : node.items) {
         *out += pad + "-";
         write(item, indent + 2, out);
@@ -81,7 +121,7 @@ void write(const YamlNode& node, int indent, std::string* out) {
     case YamlNode::Kind::kMap:
       *out += node.entries.empty() ? " {}\n" : "\n";
       for (const YamlEntry& entry : node.entries) {
-        *out += pad + yaml_quoted(entry.key) + ":";
+        *out += pad + word_text(entry.key) + ":";
         write(entry.value, indent + 2, out);
       }
       return;

@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> host_keys(const std::string& kind) {
   const SectionSchema* schema = find_section(kind);
   std::vector<std::string> keys = {"plugin"};
-  if (schema != nullptr) {
+  if (schema != nullptr && schema->plugin) {
     for (const std::string& name : option_names(schema->keys)) keys.push_back(name);
   }
   if (kind == "optimizer") keys.insert(keys.end(), {"groups", "wrap"});
@@ -39,7 +39,9 @@ Result<const Factory*> find_usable(PluginRegistry& registry, const PluginChoice&
 }
 
 // Kinds whose chains are used together: with common options each takes those that it declares.
-bool works_together(const std::string& kind) { return kind == "backend" || kind == "optimizer"; }
+bool works_together(const std::string& kind) {
+  return kind == "backend" || kind == "optimizer" || kind == "metrics";
+}
 
 // Each option must be known to one of those that share it.
 Status check_common_keys(const PluginSection& section, const std::vector<Selection>& used) {

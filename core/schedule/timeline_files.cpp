@@ -87,12 +87,13 @@ std::string timeline_svg(const Timeline& timeline) {
       "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" "
       "fill=\"white\"/>\n",
       kLeft + kWidth + 10, height);
+  std::string spans;  // in a group of their own, so that a page may stretch them
   for (size_t k = 0; k < timeline.rows.size(); ++k) {
     const double y = kRow * static_cast<double>(k) + 4;
     const std::string name = xml_text(timeline.rows[k].name);
     out += fmt::format("<text x=\"4\" y=\"{}\">{}</text>\n", y + 15, name);
     for (const TimelineSpan& span : timeline.rows[k].spans) {
-      out += fmt::format(
+      spans += fmt::format(
           "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" "
           "stroke=\"white\" stroke-width=\"0.3\"><title>{} {:.6f} to {:.6f} ms</title></rect>\n",
           kLeft + static_cast<double>(span.start_ns) * scale, y,
@@ -101,6 +102,7 @@ std::string timeline_svg(const Timeline& timeline) {
           static_cast<double>(span.start_ns) / 1e6, static_cast<double>(span.end_ns) / 1e6);
     }
   }
+  out += fmt::format("<g class=\"spans\" data-left=\"{}\">\n{}</g>\n", kLeft, spans);
   return out + svg_legend(height - kRow) + "</svg>\n";
 }
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/text.hpp"
+#include "core/schedule/page.hpp"
 
 namespace gradrack {
 namespace {
@@ -104,25 +104,11 @@ std::string report_json(const Report& report) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-namespace {
-
-std::string html_lines(const std::string& text) {
-  std::string out;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) out += xml_text(line) + "\n";
-  return out;
-}
-
-}  // namespace
-
 std::string report_html(const Report& report, const Timeline& timeline) {
-  const std::string svg = timeline_svg(timeline);  // with a legend of its colours
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
-      "<style>body {{ font-family: sans-serif; margin: 2em }} pre {{ font-size: 90% }}</style>"
-      "</head>\n<body><h1>{}</h1>\n<pre>{}</pre>\n{}\n</body></html>\n",
-      xml_text(report.table.name), xml_text(report.table.name), html_lines(report_text(report)),
-      svg.substr(svg.find("<svg")));
+  const std::string body =  // the picture has a legend of its colours
+      "<pre>" + html_lines(report_text(report)) + "</pre>\n" + timeline_svg(timeline);
+  return html_page(report.table.name,
+                   "body { font-family: sans-serif; margin: 2em } pre { font-size: 90% }", body);
 }
 
 }  // namespace gradrack

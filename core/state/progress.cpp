@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/text.hpp"
+
 namespace gradrack {
 namespace {
 
@@ -53,6 +55,7 @@ std::string format_progress(const Progress& progress) {
   if (std::isfinite(progress.tokens_per_second)) {
     out += fmt::format("  {} tok/s", short_number(progress.tokens_per_second));
   }
+  if (progress.memory_bytes > 0) out += "  " + human_bytes(progress.memory_bytes);
   if (std::isfinite(progress.left_s) && progress.left_s >= 0) {
     out += fmt::format("  {} left", duration(progress.left_s));
   }

@@ -21,12 +21,13 @@ struct Progress {
   double best_eval = std::numeric_limits<double>::quiet_NaN();
   double lr = 0;
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
-  double elapsed_s = 0;  ///< since the first step
+  int64_t memory_bytes = 0;  ///< that the run took; 0: not known
+  double elapsed_s = 0;      ///< since the first step
   double left_s = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// "step  100/2000  loss 2.3451  best eval 2.4012  lr 3.00e-04  12.3k tok/s  1:23 left"; what is
-/// not known is left out, a loss that is NaN too.
+/// "step  100/2000  loss 2.3451  best eval 2.4012  lr 3.00e-04  12.3k tok/s  1.2 GiB  1:23 left";
+/// what is not known is left out, a loss that is NaN too.
 std::string format_progress(const Progress& progress);
 
 struct ProgressOptions {

@@ -6,6 +6,7 @@
 //   checkpoints/step-000100/weights.safetensors  every checkpoint interval
 //   previews/step-000100-0.png                   after an evaluation, where they are asked for
 //   trace.json                                   where steps are traced
+//   plan.json                                    what lies where in memory over a step
 //   weights.safetensors                          at the end
 // A folder that was used before may be used again: earlier metrics are moved aside to
 // metrics.1.jsonl, metrics.2.jsonl, ... and said as an event, the other files are replaced one by
@@ -35,6 +36,7 @@ class RunFolder {
   const std::string& path() const { return path_; }
   std::string metrics_path() const { return path_ + "/" + metrics_file_; }
   std::string trace_path() const { return path_ + "/trace.json"; }
+  std::string plan_path() const { return path_ + "/plan.json"; }
   std::string config_path() const { return path_ + "/config.yaml"; }
   std::string weights_path() const { return path_ + "/weights.safetensors"; }
   /// ".../checkpoints/step-000100"; more digits when there are more.

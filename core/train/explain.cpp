@@ -103,6 +103,7 @@ void print_plugins(const Session& session, Programs& programs) {
   chosen_line("precision", *setup.precision);
   chosen_line("scheduler", *setup.scheduler);
   for (const auto& backend : setup.machine->backends) chosen_line("backend", backend);
+  for (const PluginChoice& sink : session.config.sinks.chain) line("metrics", sink.name);
   for (const auto& device : setup.machine->devices) {
     if (device->info().description != nullptr) {
       line("device", device->name() + ": " + device->info().description);

@@ -59,6 +59,12 @@ Result<std::vector<Selection>> validate_session(Session& session) {
               select_plugins(*session.plugins, *section, use, fallback, session.events));
     all.insert(all.end(), selected.begin(), selected.end());
   }
+  if (!config.sinks.chain.empty()) {
+    GR_ASSIGN(const std::vector<Selection> sinks,
+              select_plugins(*session.plugins, config.sinks, ChainUse::kAll, Fallback::kWarn,
+                             session.events));
+    all.insert(all.end(), sinks.begin(), sinks.end());
+  }
   return all;
 }
 

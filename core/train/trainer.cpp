@@ -16,6 +16,7 @@ namespace gradrack {
 Status Trainer::run() {
   const Status done = train();
   write_trace();  // however the run ended
+  metrics_->close();
   return done;
 }
 

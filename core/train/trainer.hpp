@@ -5,10 +5,10 @@
 #include <chrono>
 #include <memory>
 
-#include "core/state/metrics.hpp"
 #include "core/state/progress.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/evaluate.hpp"
+#include "core/train/metrics_writer.hpp"
 #include "core/train/previews.hpp"
 #include "core/train/step_trace.hpp"
 
@@ -69,6 +69,8 @@ class Trainer {
   Status save(bool checkpoint);
   // What the run tells: trainer_report.cpp.
   void report_start();
+  void report_environment();
+  void write_memory_maps();
   Status log_step(const StepReport& report);
   void show_progress(const StepReport& report);
   void report_evaluation(const Evaluation& evaluation);
@@ -83,7 +85,7 @@ class Trainer {
   Previews previews_;
   StepTrace trace_;
   std::vector<TimedRun>* timed_ = nullptr;  ///< within timed_step()
-  std::shared_ptr<MetricsFile> metrics_;    ///< shared with the event listener
+  std::shared_ptr<MetricsWriter> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
   std::vector<double> rates_;    ///< by group, as used in the last step
   int64_t step_ = 0;             ///< optimizer steps tried

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/machine.hpp"
 #include "core/base/text.hpp"
+#include "core/plan/memory_map.hpp"
+#include "core/plugin/host_table.hpp"
+#include "core/state/atomic_file.hpp"
 #include "core/train/trainer.hpp"
 #include "core/train/weights.hpp"
 
@@ -20,6 +24,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 void Trainer::report_start() {
+  report_environment();
+  write_memory_maps();
   int64_t count = 0;
   for (const ParameterFacts& parameter : programs_->planner().parameters()) {
     int64_t elements = 1;
@@ -57,6 +63,38 @@ void Trainer::report_start() {
                {{"bytes", std::to_string(programs_->planned_bytes())}}});
 }
 
+// For whoever reads the record later: not shown while the run goes on.
+void Trainer::report_environment() {
+  const MachineFacts facts = machine_facts();
+  session_.events.emit({"environment",
+                        Level::kDebug,
+                        fmt::format("gradrack {} on {}, {} processors allowed", host_version(),
+                                    facts.processor, facts.processors_allowed),
+                        {{"run", session_.config.run.name},
+                         {"version", host_version()},
+                         {"system", facts.system},
+                         {"processor", facts.processor},
+                         {"instructions", facts.instructions},
+                         {"processors", std::to_string(facts.processors)},
+                         {"processors_allowed", std::to_string(facts.processors_allowed)},
+                         {"memory", human_bytes(facts.memory_bytes)}}});
+}
+
+// plan.json is for reports: a run goes on without it.
+void Trainer::write_memory_maps() {
+  constexpr size_t kMostBlocks = 4000;
+  std::vector<MemoryMap> maps;
+  for (const Programs::NamedPlan& each : programs_->plans()) {
+    maps.push_back(memory_map(each.name, *each.plan, kMostBlocks));
+  }
+  const Status written = write_file(folder_->plan_path(), memory_maps_json(maps));
+  if (written.ok()) return;
+  session_.events.emit({"plan_file_error",
+                        Level::kWarn,
+                        written.message() + "; training goes on without it",
+                        {{"path", folder_->plan_path()}}});
+}
+
 Status Trainer::log_step(const StepReport& report) {
   const double interval = seconds_since(last_log_);
   last_log_ = std::chrono::steady_clock::now();
@@ -86,7 +124,7 @@ Status Trainer::log_step(const StepReport& report) {
       has_default = true;
     }
   }
-  metrics_->record(record, session_.events);
+  metrics_->record(record);
   return {};
 }
 
@@ -98,6 +136,7 @@ void Trainer::show_progress(const StepReport& report) {
   progress.loss = report.loss;
   if (best_.has_value()) progress.best_eval = *best_;
   progress.lr = rates_.empty() ? 0 : rates_.front();
+  progress.memory_bytes = programs_->planned_bytes();
   progress.elapsed_s = seconds_since(started_);
   progress.tokens_per_second =
       progress.elapsed_s > 0 ? static_cast<double>(tokens_) / progress.elapsed_s : 0;
@@ -117,13 +156,14 @@ void Trainer::report_evaluation(const Evaluation& evaluation) {
     record.values.emplace_back("eval/" + objective_loss_name(programs_->rules().objectives()[k]),
                                evaluation.objectives[k].mean());
   }
-  metrics_->record(record, session_.events);
+  metrics_->record(record);
   progress_->clear();
   session_.events.emit({"evaluation",
                         Level::kInfo,
                         fmt::format("step {}: validation loss {:.4f}{}", step_, loss,
                                     best_.has_value() && loss <= *best_ ? " (best)" : ""),
                         {{"step", std::to_string(step_)}, {"loss", fmt::format("{}", loss)}}});
+  metrics_->flush();
 }
 
 Status Trainer::save(bool checkpoint) {

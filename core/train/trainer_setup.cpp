@@ -15,6 +15,7 @@ Result<std::unique_ptr<Trainer>> Trainer::make(Session& session, std::shared_ptr
 Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   const RunConfig& config = session_.config;
   const RunSection& run = config.run;
+  GR_ASSIGN(metrics_, MetricsWriter::make(session_));
   GR_ASSIGN(programs_, Programs::make(session_, std::move(machine)));
   GR_TRY(programs_->plan_training());
   GR_TRY(programs_->plan_evaluations());
@@ -24,8 +25,7 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   // The folder comes before the memory: an unwritable one should cost nothing.
   GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
   GR_TRY(folder_->save_config(to_yaml(config.root)));
-  GR_ASSIGN(metrics_, MetricsFile::open(folder_->metrics_path()));
-  session_.events.add([file = metrics_](const Event& event) { file->record(event); });
+  GR_TRY(metrics_->open(folder_->path(), folder_->metrics_path(), step_));
   GR_TRY(programs_->order_by_times(true));
   GR_TRY(programs_->allocate());
   if (config.prefetch > 0) {

@@ -47,7 +47,7 @@ void Trainer::report_trace() {
   record.step = step_;
   record.tokens = tokens_;
   record.values = metric_values(times);
-  metrics_->record(record, session_.events);
+  metrics_->record(record);
   progress_->clear();
   session_.events.emit(
       {"step_time", Level::kInfo, text_of(times), {{"step", std::to_string(step_)}}});

@@ -38,6 +38,7 @@ Ids optimizer_fails(const std::string& name) {
 }
 Ids data_fails(const std::string& name) { return factory_fails("data", "data", name); }
 Ids scheduler_fails(const std::string& name) { return factory_fails("parts", "scheduler", name); }
+Ids sink_fails(const std::string& name) { return factory_fails("metrics", "metrics", name); }
 Ids model_fails(const std::string& name) { return factory_fails("parts", "model", name); }
 
 bool includes(const Ids& all, const Ids& some) {
@@ -52,6 +53,15 @@ TEST(ConformanceKit, SeesHowALibraryIsLinked) {
 
 TEST(ConformanceKit, SeesASecondExport) {
   EXPECT_EQ(library_fails("extra_export"), Ids{"L0.exports"});
+}
+
+TEST(ConformanceKit, SeesWhatASinkDoesWrong) {
+  EXPECT_EQ(sink_fails("right"), Ids{});
+  EXPECT_EQ(sink_fails("keeps_records"), Ids{"L3.flat_memory"});
+  EXPECT_EQ(sink_fails("finite_alone"), Ids{"L3.numbers"});
+  EXPECT_EQ(sink_fails("plain_names"), Ids{"L3.texts"});
+  EXPECT_EQ(sink_fails("once_a_folder"), Ids{"L3.again"});
+  EXPECT_EQ(sink_fails("internal"), Ids{"L3.no_folder"});
 }
 
 TEST(ConformanceKit, SeesAFileThatOthersMayWrite) {

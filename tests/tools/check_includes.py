@@ -13,7 +13,8 @@ import re
 from tree import C_FAMILY, Finding, files, run, text
 
 ORDER = ["base", "config", "plugin", "graph", "autodiff", "precision", "optim", "rewrite",
-         "device", "schedule", "state", "simulate", "plan", "exec", "data", "train", "cli"]
+         "device", "schedule", "state", "simulate", "plan", "exec", "data", "report", "train",
+         "cli"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -35,7 +35,9 @@ const Variant* variant_of(int32_t magic) {
 Shard::Shard(std::string path, const ShardFormat& format) : file_(std::move(path), "files") {
   std::array<int32_t, 3> head = {};
   const std::span<const std::byte> bytes = file_.bytes();
-  std::memcpy(head.data(), bytes.data(), std::min(bytes.size(), sizeof head));
+  if (!bytes.empty()) {
+    std::memcpy(head.data(), bytes.data(), std::min(bytes.size(), sizeof head));
+  }
   const Variant* variant = bytes.size() >= sizeof head ? variant_of(head[0]) : nullptr;
   if (format.form == "plain" || (format.form == "auto" && variant == nullptr)) {
     read_plain(format);

@@ -130,6 +130,10 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
   config->checkpoint_interval = checkpoint.integer("interval");
   GR_TRY(read_metrics(root, config));
   GR_ASSIGN(const OptionValues memory, host_section(root, "memory"));
+  const std::string recompute = memory.text("recompute");
+  config->recompute = recompute == "off"      ? Recompute::kOff
+                      : recompute == "stages" ? Recompute::kStages
+                                              : Recompute::kAuto;
   const std::string limit = memory.text("limit");
   if (!limit.empty()) {
     const Result<int64_t> bytes = parse_bytes(limit);

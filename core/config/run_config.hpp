@@ -81,6 +81,13 @@ struct RunSection {
   std::vector<FreezeRule> freeze;
 };
 
+/// Whose results the backward pass makes anew, to save memory.
+enum class Recompute {
+  kOff,
+  kStages,  ///< those of every stage but the last
+  kAuto     ///< no more than memory.limit asks for
+};
+
 struct RunConfig {
   std::string file;
   YamlNode root;  ///< as resolved: included, merged, expanded, with --set applied
@@ -100,12 +107,13 @@ struct RunConfig {
   bool profile = true;                        ///< scheduler.profile
   std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are
   int64_t checkpoint_interval = 0;
-  std::string metrics_file;           ///< relative to run.output
-  PluginSection sinks;                ///< metrics.sinks: all of them; the chain may be empty
-  int64_t previews = 0;               ///< pictures an evaluation
-  int64_t trace_steps = 0;            ///< steps that are traced
-  int64_t trace_from_step = 0;        ///< the first of them, from 1
-  int64_t memory_limit_bytes = 0;     ///< 0: none
+  std::string metrics_file;        ///< relative to run.output
+  PluginSection sinks;             ///< metrics.sinks: all of them; the chain may be empty
+  int64_t previews = 0;            ///< pictures an evaluation
+  int64_t trace_steps = 0;         ///< steps that are traced
+  int64_t trace_from_step = 0;     ///< the first of them, from 1
+  int64_t memory_limit_bytes = 0;  ///< 0: none
+  Recompute recompute = Recompute::kAuto;
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };
 

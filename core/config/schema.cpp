@@ -134,7 +134,11 @@ std::vector<SectionSchema> make_schemas() {
        "memory of the plan",
        false,
        "",
-       {words("limit", "", "most bytes that a plan may use: \"512 MiB\"; empty: no limit")}});
+       {words("limit", "", "most bytes that a plan may use: \"512 MiB\"; empty: no limit"),
+        words("recompute", "auto",
+              "results of the forward pass that the backward pass makes anew: off, those of every "
+              "stage but the last (stages), or as little as brings the run under the limit (auto)",
+              "off|stages|auto")}});
   return all;
 }
 

@@ -30,6 +30,7 @@ class Finisher {
     count_traffic();
     fill_deps();
     add_undo_deps();
+    add_order_deps();
     fill_buffers();
     add_ports();
     return {};
@@ -93,6 +94,7 @@ class Finisher {
 
   void fill_kernel(const DraftTask& draft, PlanTask* task, Task* row) {
     const Node& node = draft_.graph().nodes()[draft.outline->leading];
+    for (const size_t k : draft.nodes) task_of_[k] = static_cast<uint32_t>(plan_.tasks.size());
     task->device = draft_.device_of(draft);
     task->kernel = draft.kernel;
     const int32_t memory = draft_.memory_of(draft);
@@ -131,20 +133,41 @@ class Finisher {
     }
   }
 
+  void add_dep(uint32_t task, uint32_t dep) {
+    std::vector<uint32_t>& deps = plan_.table.tasks[task].deps;
+    const auto at = std::lower_bound(deps.begin(), deps.end(), dep);
+    if (at == deps.end() || *at != dep) deps.insert(at, dep);
+  }
+
   void add_undo_deps() {
     if (plan_.undo.copies.empty()) return;
     const uint32_t marker = plan_.undo.marker.task;
-    const auto add = [&](uint32_t task, uint32_t dep) {
-      std::vector<uint32_t>& deps = plan_.table.tasks[task].deps;
-      const auto at = std::lower_bound(deps.begin(), deps.end(), dep);
-      if (at == deps.end() || *at != dep) deps.insert(at, dep);
-    };
-    for (const UndoCopy& copy : plan_.undo.copies) add(marker, copy.task);
+    for (const UndoCopy& copy : plan_.undo.copies) add_dep(marker, copy.task);
     for (const Access& a : plan_.accesses) {
       const PlanStorage& storage = plan_.storages[size_t(a.space)];
       if (!a.write || storage.residence != Residence::kStore) continue;
-      if (storage.source != Source::kAccumulator && storage.bytes > 0) add(a.task, marker);
+      if (storage.source != Source::kAccumulator && storage.bytes > 0) add_dep(a.task, marker);
     }
+  }
+
+  /// Who reads through gradrack.After waits for its second input too, which nobody reads.
+  void add_order_deps() {
+    const Graph& graph = draft_.graph();
+    for (const auto& [node, task] : task_of_) {
+      for (ValueId id : graph.nodes()[node].inputs) {
+        for (; id != root_or_none(id); id = view_of(id).inputs[0]) {
+          if (view_of(id).op->full_name() != "gradrack.After") continue;
+          const int32_t maker = graph.value(draft_.root_of(view_of(id).inputs[1])).node;
+          const auto first = task_of_.find(static_cast<size_t>(maker));
+          if (first != task_of_.end() && first->second != task) add_dep(task, first->second);
+        }
+      }
+    }
+  }
+
+  ValueId root_or_none(ValueId id) const { return id == GR_NO_VALUE ? id : draft_.root_of(id); }
+  const Node& view_of(ValueId id) const {
+    return draft_.graph().nodes()[size_t(draft_.graph().value(id).node)];
   }
 
   int32_t memory_at(int32_t storage) const {
@@ -304,6 +327,7 @@ class Finisher {
   Draft& draft_;
   Plan& plan_;
   std::map<std::pair<ValueId, int32_t>, int32_t> tensor_;  // of each value, by memory
+  std::map<size_t, uint32_t> task_of_;                     // of each node with a kernel
 };
 
 }  // namespace

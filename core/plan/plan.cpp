@@ -198,6 +198,8 @@ std::string describe(const Plan& plan, bool order) {
   if (!traffic.empty()) out += "between devices, a step: " + traffic + "\n";
   out += plan.segment_report.text() + "\n";
   out += describe(plan.fusion);
+  const std::string& recomputed = plan.plan_class->request.recomputed;
+  if (!recomputed.empty()) out += "recompute: " + recomputed + "\n";
   out += "memory: " + plan.memory.text() + "\n";
   if (!plan.undo.copies.empty()) {
     out += fmt::format("undo: {} copies, {} of the arena, until the step is over\n",

@@ -140,6 +140,7 @@ struct PlanRequest {
   bool undo = false;       // a run that fails leaves parameters, buffers and state as they were
   bool take_back = false;  // and so can one that did not: its copies are made in any case
   FuseSwitch fuse = {};
+  std::string recomputed = {};  // what of `graph` is made twice, for people; "": nothing
 };
 
 struct Plan {

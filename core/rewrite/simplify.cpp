@@ -35,8 +35,12 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return node_live;
 }
 
+/// It tells who reads it when to run, so nothing may be put in its place or before it.
+bool is_order(const Node& node) { return node.op->full_name() == "gradrack.After"; }
+
 /// The input that a no-op node passes on, or GR_NO_VALUE. A view that keeps dtype and shape is one.
 ValueId passed_through(const Graph& graph, const Node& node) {
+  if (is_order(node)) return GR_NO_VALUE;
   const bool may_be =
       node.op->view || node.op->full_name() == "Cast" || node.op->full_name() == "Expand";
   if (!may_be || node.outputs.size() != 1) return GR_NO_VALUE;
@@ -134,7 +138,7 @@ class Merger {
     ValueId root = node->inputs[0];
     for (int32_t maker = graph.value(root).node; maker >= 0; maker = graph.value(root).node) {
       const Node& view = graph.nodes()[static_cast<size_t>(maker)];
-      if (!view.op->view) break;
+      if (!view.op->view || is_order(view)) break;
       views.push_back(view);
       root = view.inputs[0];
     }

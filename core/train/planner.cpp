@@ -49,6 +49,10 @@ const char* fallback_text(Fallback fallback) {
   return fallback == Fallback::kStrict ? "strict" : fallback == Fallback::kWarn ? "warn" : "allow";
 }
 
+const char* recompute_text(Recompute recompute) {
+  return recompute == Recompute::kOff ? "off" : recompute == Recompute::kAuto ? "auto" : "stages";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> Planner::make(Session& session, const Setup& setup,
@@ -113,6 +117,7 @@ PlanKeyParts Planner::common_parts() const {
   parts.fallback = fallback_text(config.fallback);
   parts.fuse = fuse_switch(config).text();
   parts.memory_limit = std::to_string(config.memory_limit_bytes);
+  parts.recompute = recompute_text(config.recompute);
   parts.undo = config.run.undo ? "true" : "false";
   const Machine& machine = *setup_.machine;
   for (size_t k = 0; k < machine.devices.size(); ++k) {
@@ -173,6 +178,7 @@ Result<PlanKey> Planner::evaluation_key(int64_t rows, const BatchSizes& sizes) {
   parts.trainable = "none";
   parts.objectives = rules_.text(rules_.all());
   parts.optimizer = "none";
+  parts.recompute = "none";
   for (const auto& [name, state] : evaluation_states()) {
     parts.optimizer += ", " + state + " in place of " + name;
   }
@@ -253,12 +259,16 @@ std::vector<GroupUpdate> Planner::group_updates() const {
   return updates;
 }
 
-Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph,
-                                                   const Bindings& bindings) const {
-  GR_ASSIGN(Graph simple, simplify(graph));
-  GR_ASSIGN(simple, remake_gates(simple));
+Result<Graph> Planner::simplified(const Graph& graph) {
+  GR_ASSIGN(const Graph simple, simplify(graph));
+  return remake_gates(simple);
+}
+
+Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph, const Bindings& bindings,
+                                                   const std::string& recomputed) const {
   PlanRequest request;
-  request.graph = &simple;
+  request.graph = &graph;
+  request.recomputed = recomputed;
   request.bindings = bindings;
   request.segments = setup_.machine->segments;
   request.devices = setup_.device_list();
@@ -310,7 +320,10 @@ Result<Planned> Planner::plan(const StepVariant& variant, bool afresh) const {
   GR_ASSIGN(const Bindings bindings, feed_.bindings(training_, rows, variant.sizes));
   return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
     GR_ASSIGN(const Graph graph, step_graph(variant));
-    return build(graph, bindings);
+    GR_ASSIGN(const Graph simple, simplified(graph));
+    if (session_.config.recompute != Recompute::kStages) return build(simple, bindings);
+    GR_ASSIGN(const BoundGraph bound, bind_graph(simple, bindings));
+    return build_forgetful(bound, bindings, forget_blocks(forward_blocks(simple)));
   });
 }
 
@@ -321,7 +334,8 @@ Result<Planned> Planner::plan_evaluation(int64_t rows, const BatchSizes& sizes, 
   return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
     GR_ASSIGN(const Graph graph,
               evaluation_graph(*model, setup_.precision->instance.table(), evaluation_states()));
-    return build(graph, bindings);
+    GR_ASSIGN(const Graph simple, simplified(graph));
+    return build(simple, bindings);
   });
 }
 

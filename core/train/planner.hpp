@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/data/feed.hpp"
+#include "core/plan/recompute_table.hpp"
 #include "core/state/store.hpp"
 #include "core/train/model_graph.hpp"
 #include "core/train/variants.hpp"
@@ -57,6 +58,10 @@ class Planner {
   /// strict and does not hold it. [plan]
   Result<Planned> plan(const StepVariant& variant, bool afresh = false) const;
   Result<Planned> plan_evaluation(int64_t rows, const BatchSizes& sizes, bool afresh = false);
+  /// A plan of the microbatch that recomputes as much of its forward pass as brings its arena down
+  /// to `arena_bytes`, past the cache; where nothing does, the one with the smallest arena. [plan]
+  Result<std::shared_ptr<const Plan>> plan_within(const StepVariant& variant,
+                                                  int64_t arena_bytes) const;
 
   /// While held, why a plan is in program order is no event: another order may follow. [plan]
   void hold_order_events(bool hold) { orders_held_ = hold; }
@@ -82,7 +87,15 @@ class Planner {
   Result<Graph> step_graph(const StepVariant& variant) const;
   std::vector<GroupUpdate> group_updates() const;
   Result<Graph*> evaluation_model();
-  Result<std::shared_ptr<const Plan>> build(const Graph& graph, const Bindings& bindings) const;
+  /// As all graphs are before they are planned.
+  static Result<Graph> simplified(const Graph& graph);
+  /// `graph` is simplified.
+  Result<std::shared_ptr<const Plan>> build(const Graph& graph, const Bindings& bindings,
+                                            const std::string& recomputed = "") const;
+  /// The plan of a simplified step with those forgotten.
+  Result<std::shared_ptr<const Plan>> build_forgetful(const BoundGraph& bound,
+                                                      const Bindings& bindings,
+                                                      const std::vector<Forget>& forgets) const;
   Result<Planned> get(PlanKey key, bool afresh, const Bindings& bindings,
                       const PlanCache::Build& build) const;
 

@@ -128,7 +128,7 @@ Result<Program*> Programs::step(const StepVariant& variant) {
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   GR_ASSIGN(Planned planned, planner_->plan(variant, afresh_));
   if (known == steps_.end()) add_late(variant, &late_steps_, &steps_);
-  return late(std::move(planned), &steps_[variant]);
+  return late(&variant, std::move(planned), &steps_[variant]);
 }
 
 Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
@@ -139,14 +139,14 @@ Result<Program*> Programs::evaluation(int64_t rows, const BatchSizes& sizes) {
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   GR_ASSIGN(Planned planned, planner_->plan_evaluation(rows, sizes, afresh_));
   if (known == evaluations_.end()) add_late(which, &late_evaluations_, &evaluations_);
-  return late(std::move(planned), &evaluations_[which]);
+  return late(nullptr, std::move(planned), &evaluations_[which]);
 }
 
-Result<Program*> Programs::late(Planned planned, Entry* entry) {
+Result<Program*> Programs::late(const StepVariant* variant, Planned planned, Entry* entry) {
   entry->planned = std::move(planned);
   const int64_t over = planned_bytes() - session_.config.memory_limit_bytes;
   if (session_.config.memory_limit_bytes > 0 && over > 0) {
-    GR_TRY(fit(entry->planned.plan->memory.arena - over, &entry->planned));
+    GR_TRY(fit(entry->planned.plan->memory.arena - over, variant, &entry->planned));
     GR_TRY(check_limit());
   }
   GR_ASSIGN(entry->program, make_program(entry->planned));
@@ -157,12 +157,33 @@ Status Programs::keep_limit() {
   const int64_t over = planned_bytes() - session_.config.memory_limit_bytes;
   if (session_.config.memory_limit_bytes == 0 || over <= 0) return {};
   const int64_t left = ArenaBlocks::planned_bytes(all_plans()) - over;
-  for (auto& [variant, entry] : steps_) GR_TRY(fit(left, &entry.planned));
-  for (auto& [which, entry] : evaluations_) GR_TRY(fit(left, &entry.planned));
+  for (auto& [variant, entry] : steps_) GR_TRY(fit(left, &variant, &entry.planned));
+  for (auto& [which, entry] : evaluations_) GR_TRY(fit(left, nullptr, &entry.planned));
   return {};
 }
 
-Status Programs::fit(int64_t left, Planned* planned) const {
+Status Programs::fit(int64_t left, const StepVariant* variant, Planned* planned) const {
+  GR_TRY(fit_by_order(left, planned));
+  const bool may = session_.config.recompute == Recompute::kAuto && variant != nullptr;
+  if (!may || planned->plan->memory.arena <= left) return {};
+  return fit_by_recompute(left, *variant, planned);
+}
+
+Status Programs::fit_by_recompute(int64_t left, const StepVariant& variant,
+                                  Planned* planned) const {
+  GR_ASSIGN(const std::shared_ptr<const Plan> other, planner_->plan_within(variant, left));
+  if (other->memory.arena >= planned->plan->memory.arena) return {};
+  session_.events.emit(
+      {"recompute", Level::kInfo,
+       fmt::format("{}: to keep memory.limit, {}; an arena of {} instead of {}", name_of(variant),
+                   other->plan_class->request.recomputed, human_bytes(other->memory.arena),
+                   human_bytes(planned->plan->memory.arena))});
+  setup_.machine->plans.replace(planned->key, other);
+  planned->plan = other;
+  return {};
+}
+
+Status Programs::fit_by_order(int64_t left, Planned* planned) const {
   const Plan& plan = *planned->plan;
   if (plan.memory.arena <= left || is_program_order(plan.schedule)) return {};
   GR_ASSIGN(
@@ -186,8 +207,11 @@ Status Programs::check_limit() const {
   if (limit == 0 || planned_bytes() <= limit) return {};
   return invalid_argument(fmt::format(
       "memory.limit is {} ({} bytes), this run takes {} ({} bytes), which is the least limit that "
-      "would do: raise the limit, or lower run.batch_size or the model's size",
-      human_bytes(limit), limit, human_bytes(planned_bytes()), planned_bytes()));
+      "would do: raise the limit, or lower run.batch_size or the model's size{}",
+      human_bytes(limit), limit, human_bytes(planned_bytes()), planned_bytes(),
+      session_.config.recompute == Recompute::kAuto
+          ? ""
+          : ", or let memory.recompute be auto, which may do with less"));
 }
 
 int64_t Programs::planned_bytes() const {

@@ -114,9 +114,13 @@ class Programs {
   std::vector<const Plan*> all_plans() const;
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);
-  Result<Program*> late(Planned planned, Entry* entry);
-  /// Puts the plan into program order if its arena has more bytes than `left` and gains by it.
-  Status fit(int64_t left, Planned* planned) const;
+  /// `variant`: of a step; null: of an evaluation.
+  Result<Program*> late(const StepVariant* variant, Planned planned, Entry* entry);
+  /// Where the plan's arena has more bytes than `left`: puts it into program order if it gains by
+  /// it; where that is not enough, recomputes in a step what memory.recompute allows.
+  Status fit(int64_t left, const StepVariant* variant, Planned* planned) const;
+  Status fit_by_order(int64_t left, Planned* planned) const;
+  Status fit_by_recompute(int64_t left, const StepVariant& variant, Planned* planned) const;
   uint64_t seed() const { return static_cast<uint64_t>(session_.config.run.seed); }
 
   Session& session_;

@@ -32,6 +32,7 @@ std::vector<GradCase> shape_cases() {
   rows.push_back(onnx_case("Constant", "float", {}, {{"value_float", 2.5}}));
   rows.push_back(
       onnx_case("Constant", "floats", {}, {{"value_floats", std::vector<double>{0.5, -1}}}));
+  rows.push_back(own_case("After", "plain", {wrt({2, 3}), fixed({2})}));
   rows.push_back(onnx_case("Expand", "to_empty", {wrt({1, 3}), known({0, 3})}));
   return rows;
 }

@@ -21,6 +21,7 @@ Status add_builtin_ops(OpRegistry& ops) {
   GR_TRY(add_rotary_ops(ops));
   GR_TRY(add_loss_ops(ops));
   GR_TRY(add_random_ops(ops));
+  GR_TRY(add_order_ops(ops));
   GR_TRY(add_update_ops(ops));
   return {};
 }

@@ -25,6 +25,7 @@ Status add_attention_ops(OpRegistry& ops);   // attention.cpp: Attention, Causal
 Status add_rotary_ops(OpRegistry& ops);      // rotary.cpp: RotaryEmbedding
 Status add_loss_ops(OpRegistry& ops);        // loss.cpp: SoftmaxCrossEntropyLoss
 Status add_random_ops(OpRegistry& ops);      // random.cpp: Dropout
+Status add_order_ops(OpRegistry& ops);       // order.cpp: gradrack.After
 Status add_update_ops(OpRegistry& ops);      // update.cpp: gradrack.AdamW, gradrack.SumSquares
 
 /// All of the above.

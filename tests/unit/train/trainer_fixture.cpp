@@ -55,11 +55,17 @@ void TrainerFixture::SetUp() {
 }
 
 std::unique_ptr<Trainer> TrainerFixture::trainer(const std::vector<std::string>& sets) {
-  return make(
-      "model: {plugin: gpt, layers: 1, heads: 2, dim: 16}\n"
-      "data: {plugin: text, block: 8, file: " +
-          (folder_ / "text.txt").string() + "}\n",
-      sets);
+  return make(gpt_text(), sets);
+}
+
+std::unique_ptr<Session> TrainerFixture::open_for(const std::vector<std::string>& sets) {
+  return open(gpt_text(), sets);
+}
+
+std::string TrainerFixture::gpt_text() const {
+  return "model: {plugin: gpt, layers: 1, heads: 2, dim: 16}\n"
+         "data: {plugin: text, block: 8, file: " +
+         (folder_ / "text.txt").string() + "}\n";
 }
 
 std::unique_ptr<Trainer> TrainerFixture::cnn_trainer(const std::vector<std::string>& sets) {

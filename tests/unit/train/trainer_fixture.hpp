@@ -38,6 +38,8 @@ class TrainerFixture : public ::testing::Test {
   std::unique_ptr<Trainer> stems_trainer(const std::vector<std::string>& sets,
                                          std::shared_ptr<Machine> machine = nullptr);
   std::unique_ptr<Session> stems_session(const std::vector<std::string>& sets);
+  /// The session that trainer() would open: for trainers that are refused.
+  std::unique_ptr<Session> open_for(const std::vector<std::string>& sets);
 
   /// Bytes of everything that persists between steps.
   static std::vector<std::byte> parameters(Trainer& trainer);
@@ -52,6 +54,7 @@ class TrainerFixture : public ::testing::Test {
   static void expect_non_finite_step_changes_nothing(Trainer& trainer);
 
  private:
+  std::string gpt_text() const;
   std::unique_ptr<Session> open(const std::string& model_and_data,
                                 const std::vector<std::string>& sets);
   std::unique_ptr<Trainer> make(const std::string& model_and_data,

@@ -16,6 +16,8 @@ enum ExitCode : int {
   kExitPlugin = 3,    ///< plugin missing, not loadable, wrong ABI version, or none of a chain works
   kExitData = 4,      ///< data or file: missing, empty, out of range, unwritable
   kExitStopped = 5,   ///< training stopped: non-finite loss
+  kExitAgain = 75,    ///< stopped and saved before its end (EX_TEMPFAIL): start it again
+  kExitSighup = 129,  ///< 128 + SIGHUP
   kExitSigint = 130,  ///< 128 + SIGINT
   kExitSigterm = 143,  ///< 128 + SIGTERM
 };
@@ -32,6 +34,8 @@ inline int exit_code(const Status& status) {
       return kExitPlugin;
     case GR_NONFINITE:
       return kExitStopped;
+    case GR_CANCELLED:
+      return kExitAgain;
     case GR_UNSUPPORTED:
       return area == Area::kPlugin ? kExitPlugin : kExitInternal;
     case GR_NOT_FOUND:

@@ -15,6 +15,7 @@
 #include "core/base/exit_codes.hpp"
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
+#include "core/cli/checkpoint_command.hpp"
 #include "core/cli/config_command.hpp"
 #include "core/cli/doctor.hpp"
 #include "core/cli/list_commands.hpp"
@@ -49,10 +50,14 @@ struct Arguments {
   SimulateRequest simulate;
   ReportRequest report;
   bool resolved = false;
-  std::function<Status()> command;  ///< of the sub-command given
+  ConvertRequest convert;
+  std::string resume, max_time;
+  std::optional<StopSignals> stops;  ///< of a command with a run, to the end of its output
+  std::function<Status()> command;   ///< of the sub-command given
 };
 
-Status with_session(const Arguments& arguments, const std::function<Status(Session&)>& run) {
+Status with_session(Arguments& arguments, const std::function<Status(Session&)>& run) {
+  arguments.stops.emplace();
   GR_ASSIGN(const std::unique_ptr<Session> session, open_session(arguments.session));
   return run(*session);
 }
@@ -107,6 +112,15 @@ Status run_verify(Arguments& arguments) {
   });
 }
 
+// Options of `train` are keys of the run file, and win over it and over --set.
+void set_run_keys(Arguments& arguments) {
+  const auto set = [&](const char* key, const std::string& text) {
+    if (!text.empty()) arguments.session.sets.push_back(key + ("=" + yaml_quoted(text)));
+  };
+  set("run.resume", arguments.resume);
+  set("run.max_time", arguments.max_time);
+}
+
 Status run_validate(Session& session) {
   GR_ASSIGN(const std::vector<Selection> selections, validate_session(session));
   for (const Selection& selection : selections) {
@@ -128,8 +142,10 @@ CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, con
 
 CLI::App* add_run_command(CLI::App& app, Arguments& arguments, const char* name, const char* help,
                           const std::function<Status(Session&)>& run) {
-  CLI::App* sub = add_command(app, arguments, name, help,
-                              [&arguments, run] { return with_session(arguments, run); });
+  CLI::App* sub = add_command(app, arguments, name, help, [&arguments, run] {
+    set_run_keys(arguments);
+    return with_session(arguments, run);
+  });
   sub->add_option("config", arguments.session.config_path, "the run file")->required();
   sub->add_option("--set", arguments.session.sets, "KEY=VALUE over the run file; repeatable")
       ->allow_extra_args(false);
@@ -140,6 +156,11 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
   CLI::App* train = add_run_command(
       app, arguments, "train", "train the model of a run file",
       [&arguments](Session& session) { return run_train(session, arguments.train); });
+  train->add_option("--resume", arguments.resume,
+                    "auto: go on from the newest good checkpoint; never: begin anew; PATH: a "
+                    "checkpoint or a run (run.resume)");
+  train->add_option("--max-time", arguments.max_time,
+                    "stop after 90s, 45m, 1h30m with a checkpoint and exit code 75 (run.max_time)");
   train->add_flag("--strict-plans", arguments.train.strict_plans,
                   "fail when a plan has to be made after step 1 has begun");
   train->add_flag("--fresh-plans", arguments.train.fresh_plans,
@@ -332,6 +353,31 @@ void add_look_commands(CLI::App& app, Arguments& arguments) {
               });
 }
 
+void add_checkpoint_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* group = app.add_subcommand("checkpoint", "what lies in a run's checkpoints");
+  group->fallthrough();
+  group->require_subcommand(1);
+  std::string& path = arguments.convert.path;
+  const auto add = [&](const char* name, const char* help, const std::function<Status()>& run) {
+    CLI::App* sub = add_command(*group, arguments, name, help, run);
+    sub->add_option("path", path, "a checkpoint, a run folder, or a folder of checkpoints")
+        ->required();
+    return sub;
+  };
+  add("list", "a line each, as their manifests say",
+      [&path] { return list_run_checkpoints(path); });
+  add("verify", "read every byte against the manifests",
+      [&path] { return verify_run_checkpoints(path); });
+  add("show", "numbers and tensors of the newest", [&path] { return show_checkpoint(path); });
+  CLI::App* convert = add("convert", "write its weights as one safetensors file",
+                          [&arguments] { return convert_checkpoint(arguments.convert); });
+  convert->add_option("output", arguments.convert.output, "the file to write")->required();
+  convert->add_option("--dtype", arguments.convert.dtype, "of floating tensors: F32, F64, BF16")
+      ->check(CLI::IsMember({"F32", "F64", "BF16"}));
+  convert->add_flag("--raw", arguments.convert.raw,
+                    "parameters as training has them, not the averages that stand for them");
+}
+
 void define_app(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "gradrack " + host_version());
   app.require_subcommand(1);
@@ -345,13 +391,15 @@ void define_app(CLI::App& app, Arguments& arguments) {
   app.add_flag("--quiet", arguments.quiet, "warnings and errors alone");
   app.footer(
       "Exit codes: 0 done, 1 internal error, 2 command line or run file, 3 plugin,\n"
-      "4 data or file, 5 training stopped (non-finite loss), 130/143 signal.");
+      "4 data or file, 5 training stopped (non-finite loss), 75 out of time: start again,\n"
+      "129/130/143 signal.");
   add_run_commands(app, arguments);
   add_list_commands(app, arguments);
   add_data_commands(app, arguments);
   add_simulate_command(app, arguments);
   add_config_commands(app, arguments);
   add_look_commands(app, arguments);
+  add_checkpoint_commands(app, arguments);
 }
 
 // CLI11 says "a subcommand is required" of a misspelt one: name it and its neighbour instead.

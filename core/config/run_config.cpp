@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "core/base/text.hpp"
 #include "core/config/include.hpp"
@@ -70,6 +71,19 @@ Result<OptionValues> host_section(const YamlNode& root, const char* name) {
                        node != nullptr ? node->entries : kNone, where);
 }
 
+Status read_duration(const YamlNode& root, const char* section, const char* key,
+                     const OptionValues& values, int64_t* seconds) {
+  const std::string text = values.text(key);
+  if (text.empty()) return {};
+  const Result<int64_t> read = parse_duration(text);
+  if (!read.ok()) {
+    return error_at(root.find(section)->find(key)->place,
+                    fmt::format("{}.{}: {}", section, key, read.status().message()));
+  }
+  *seconds = *read;
+  return {};
+}
+
 Status read_run(const YamlNode& root, RunConfig* config) {
   GR_ASSIGN(const OptionValues values, host_section(root, "run"));
   RunSection& run = config->run;
@@ -90,6 +104,9 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   run.undo = values.flag("undo");
   run.output = values.text("output");
   if (run.output.empty()) run.output = "runs/" + run.name;
+  run.resume = values.text("resume");
+  run.init_from = values.text("init_from");
+  GR_TRY(read_duration(root, "run", "max_time", values, &run.max_time_s));
   run.plan_cache_limit = values.integer("plan_cache_limit");
   const YamlNode& section = *root.find("run");
   GR_ASSIGN(run.objectives, read_objective_rules(section.find("objectives")));
@@ -119,6 +136,15 @@ Status read_metrics(const YamlNode& root, RunConfig* config) {
                               config->trace_from_step, config->run.max_steps));
 }
 
+Status read_checkpoint(const YamlNode& root, CheckpointSection* checkpoint) {
+  GR_ASSIGN(const OptionValues values, host_section(root, "checkpoint"));
+  checkpoint->interval = values.integer("interval");
+  checkpoint->keep_last = values.integer("keep_last");
+  checkpoint->keep_best = values.integer("keep_best");
+  checkpoint->stop_on_error = values.text("on_error") == "stop";
+  return read_duration(root, "checkpoint", "grace", values, &checkpoint->grace_s);
+}
+
 Status read_host_sections(const YamlNode& root, RunConfig* config) {
   GR_TRY(read_run(root, config));
   GR_ASSIGN(const OptionValues plugins, host_section(root, "plugins"));
@@ -126,8 +152,7 @@ Status read_host_sections(const YamlNode& root, RunConfig* config) {
   config->allow_writable_plugins = plugins.flag("allow_writable");
   config->plugin_lock = plugins.text("lock");
   config->warn_of_duplicate_runtimes = plugins.text("duplicate_runtimes") == "warn";
-  GR_ASSIGN(const OptionValues checkpoint, host_section(root, "checkpoint"));
-  config->checkpoint_interval = checkpoint.integer("interval");
+  GR_TRY(read_checkpoint(root, &config->checkpoint));
   GR_TRY(read_metrics(root, config));
   GR_ASSIGN(const OptionValues memory, host_section(root, "memory"));
   const std::string recompute = memory.text("recompute");
@@ -263,6 +288,27 @@ Result<int64_t> parse_bytes(const std::string& text) {
     return static_cast<int64_t>(bytes);
   }
   return wrong;
+}
+
+Result<int64_t> parse_duration(const std::string& text) {
+  const Status wrong =
+      invalid_argument("got '" + text + "', wanted a time > 0 such as 90s, 45m or 1h30m");
+  int64_t seconds = 0;
+  int64_t last_unit = std::numeric_limits<int64_t>::max();
+  for (size_t at = 0; at < text.size();) {
+    size_t digits = 0;
+    while (at + digits < text.size() && std::isdigit(static_cast<unsigned char>(text[at + digits])))
+      ++digits;
+    if (digits == 0 || digits > 9 || at + digits == text.size()) return wrong;
+    const char unit = text[at + digits];
+    const int64_t unit_s = unit == 'h' ? 3600 : unit == 'm' ? 60 : unit == 's' ? 1 : 0;
+    if (unit_s == 0 || unit_s >= last_unit) return wrong;
+    seconds += std::stoll(text.substr(at, digits)) * unit_s;
+    last_unit = unit_s;
+    at += digits + 1;
+  }
+  if (seconds <= 0) return wrong;
+  return seconds;
 }
 
 }  // namespace gradrack

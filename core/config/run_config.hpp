@@ -76,6 +76,9 @@ struct RunSection {
   std::string output;
   double max_grad_norm = 0;  ///< > 0; infinity: no clipping
   bool undo = true;          ///< a failed step is undone
+  std::string resume;        ///< "", "auto", "never", or a path
+  std::string init_from;     ///< weights to begin with; empty: none
+  int64_t max_time_s = 0;    ///< 0: no limit
   int64_t plan_cache_limit = 0;
   std::vector<ObjectiveRule> objectives;  ///< those that the file names
   std::vector<FreezeRule> freeze;
@@ -86,6 +89,15 @@ enum class Recompute {
   kOff,
   kStages,  ///< those of every stage but the last
   kAuto     ///< no more than memory.limit asks for
+};
+
+/// What is saved to go on from, and how long it is kept.
+struct CheckpointSection {
+  int64_t interval = 0;   ///< updates; 0: at the end alone
+  int64_t keep_last = 0;  ///< 0: all
+  int64_t keep_best = 0;
+  bool stop_on_error = false;
+  int64_t grace_s = 0;  ///< 0: no limit
 };
 
 struct RunConfig {
@@ -106,13 +118,13 @@ struct RunConfig {
   bool auto_off = true;                       ///< scheduler.auto_off
   bool profile = true;                        ///< scheduler.profile
   std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are
-  int64_t checkpoint_interval = 0;
-  std::string metrics_file;        ///< relative to run.output
-  PluginSection sinks;             ///< metrics.sinks: all of them; the chain may be empty
-  int64_t previews = 0;            ///< pictures an evaluation
-  int64_t trace_steps = 0;         ///< steps that are traced
-  int64_t trace_from_step = 0;     ///< the first of them, from 1
-  int64_t memory_limit_bytes = 0;  ///< 0: none
+  CheckpointSection checkpoint;
+  std::string metrics_file;           ///< relative to run.output
+  PluginSection sinks;                ///< metrics.sinks: all of them; the chain may be empty
+  int64_t previews = 0;               ///< pictures an evaluation
+  int64_t trace_steps = 0;            ///< steps that are traced
+  int64_t trace_from_step = 0;        ///< the first of them, from 1
+  int64_t memory_limit_bytes = 0;     ///< 0: none
   Recompute recompute = Recompute::kAuto;
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };
@@ -130,5 +142,8 @@ double base_lr(const PluginChoice& optimizer);
 
 /// "512 MiB", "2GB", "1024" -> bytes.
 Result<int64_t> parse_bytes(const std::string& text);
+
+/// "90s", "45m", "1h30m" -> seconds > 0.
+Result<int64_t> parse_duration(const std::string& text);
 
 }  // namespace gradrack

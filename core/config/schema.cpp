@@ -41,6 +41,14 @@ OptionTable run_keys() {
       row("max_grad_norm", GR_OPTION_FLOAT, ".inf", 0, kInf,
           "gradients are scaled down to this global norm; .inf: no clipping", nullptr,
           GR_OPTION_MIN_EXCLUSIVE),
+      words("resume", "",
+            "auto: go on from the newest good checkpoint of output, if there is one; never: begin "
+            "anew; a path: go on from that checkpoint or run; empty: begin anew, but not where a "
+            "run has not come to its end"),
+      words("init_from", "", "weights to begin with: a run, a checkpoint or a safetensors file"),
+      words("max_time", "",
+            "stop with a checkpoint after that time, to be started again: 90s, 45m, 1h30m; empty: "
+            "no limit"),
       count("plan_cache_limit", "64", 1, "most plans that are kept; those used last stay"),
       row("undo", GR_OPTION_BOOL, "true", -kInf, kInf,
           "a step that fails leaves parameters, buffers and state as they were, at the price of "
@@ -114,10 +122,20 @@ std::vector<SectionSchema> make_schemas() {
             "run nodes that match a backend's patterns as one kernel: true, false, or the names of "
             "patterns to leave out")}});
   all.push_back({"checkpoint",
-                 "weights on disk",
+                 "what a run can go on from",
                  false,
                  "",
-                 {count("interval", "0", 0, "updates between two saves; 0: at the end alone")}});
+                 {count("interval", "0", 0, "updates between two checkpoints; 0: at the end alone"),
+                  count("keep_last", "3", 0, "checkpoints that are kept, the newest; 0: all"),
+                  count("keep_best", "1", 0,
+                        "checkpoints that are kept besides, those with the lowest validation loss; "
+                        "above 0 an evaluation that is the best so far saves one"),
+                  words("on_error", "continue",
+                        "a checkpoint that cannot be written: continue (say so) or stop the run",
+                        "continue|stop"),
+                  words("grace", "",
+                        "time from the first stop signal to the end of the process, saved or not: "
+                        "25s; empty: as long as it takes")}});
   all.push_back({"metrics",
                  "figures on disk",
                  false,

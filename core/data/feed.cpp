@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/text.hpp"
+#include "core/state/checksum.hpp"
 #include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
@@ -315,6 +316,22 @@ Status Feed::call(int32_t split, int64_t index, int64_t batch, DLTensor* const* 
       data_->batch(data_->self, &request, tensors, static_cast<uint32_t>(names_.size()), &err);
   if (code == GR_OK) return {};
   return status_from(code, err).with_context("data '" + name_ + "'");
+}
+
+Result<std::string> Feed::fingerprint(int64_t batch) {
+  Checksum sum;
+  const int64_t amounts[] = {info_.vocab, info_.classes, info_.block, info_.train_items,
+                             info_.validation_items};
+  sum.add(amounts, sizeof amounts);
+  const std::vector<DLTensor*> own(names_.size(), nullptr);
+  for (const int32_t split : {GR_SPLIT_TRAIN, GR_SPLIT_VALIDATION}) {
+    GR_ASSIGN(const int64_t count, rows(split, 0, batch));
+    if (count == 0) continue;
+    GR_ASSIGN(const BatchDescription first, describe(split, 0, batch));
+    GR_TRY(fill(split, 0, batch, count, own, first.sizes));
+    for (const BatchTensor& spare : spares_) sum.add(spare.bytes().data(), spare.bytes().size());
+  }
+  return sum.hex();
 }
 
 }  // namespace gradrack

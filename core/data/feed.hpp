@@ -61,6 +61,10 @@ class Feed {
   Status prepare(int32_t split, int64_t index, int64_t batch, int64_t rows,
                  PreparedBatch* out) const;
 
+  /// Digits that tell whether two feeds bring the same: of the first batch of either split, for
+  /// `batch` rows, and of how much there is. GR_* of the data. [exec]
+  Result<std::string> fingerprint(int64_t batch);
+
  private:
   Status read_batch_info();
   const gr_data_output_t& output(size_t k) const;

@@ -37,22 +37,21 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Makes the rename durable. File systems that cannot sync a folder say EINVAL: not an error.
-Status sync_folder(const std::string& path) {
-  const std::string folder = folder_of(path);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return {};  // a folder may be writable but not readable
-  const int failed = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
-  ::close(descriptor);
-  return failed == 0 ? Status() : file_error("flush the folder of", path, failed);
-}
-
 }  // namespace
 
 Status file_error(std::string_view action, const std::string& path, int error_number) {
   return {error_number == ENOENT ? GR_NOT_FOUND : GR_IO,
           fmt::format("cannot {} '{}': {}{}", action, path,
                       std::generic_category().message(error_number), remedy(error_number))};
+}
+
+Status sync_folder_of(const std::string& path) {
+  const std::string folder = folder_of(path);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return {};  // a folder may be writable but not readable
+  const int failed = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;  // EINVAL: it cannot
+  ::close(descriptor);
+  return failed == 0 ? Status() : file_error("flush the folder of", path, failed);
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
@@ -70,7 +69,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::move(other.temporary_)),
-      descriptor_(other.descriptor_) {
+      descriptor_(other.descriptor_),
+      sum_(other.sum_) {
   other.descriptor_ = -1;
   other.temporary_.clear();
 }
@@ -86,6 +86,7 @@ void AtomicFile::discard() {
 
 Status AtomicFile::append(const void* data, size_t bytes) {
   GR_CHECK(descriptor_ >= 0);
+  if (sum_ != nullptr) sum_->add(data, bytes);
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor_, at, bytes < kChunkBytes ? bytes : kChunkBytes);
@@ -110,13 +111,33 @@ Status AtomicFile::commit() {
     return file_error("write", path_, failed);
   }
   temporary_.clear();
-  return sync_folder(path_);
+  return sync_folder_of(path_);
 }
 
-Status write_file(const std::string& path, std::string_view text) {
+Status write_file(const std::string& path, std::string_view text, Checksum* sum) {
   GR_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  file.watch(sum);
   GR_TRY(file.append(text));
   return file.commit();
+}
+
+Result<std::string> read_file(const std::string& path, int64_t most) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return file_error("read", path, errno);
+  std::string text;
+  char block[1 << 14];
+  int failed = 0;
+  while (std::ssize(text) <= most) {
+    const ssize_t got = ::read(descriptor, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) failed = errno;
+    if (got <= 0) break;
+    text.append(block, static_cast<size_t>(got));
+  }
+  ::close(descriptor);
+  if (failed != 0) return file_error("read", path, failed);
+  if (std::ssize(text) <= most) return text;
+  return io_error(fmt::format("'{}' has more than {} bytes: not what it should be", path, most));
 }
 
 }  // namespace gradrack

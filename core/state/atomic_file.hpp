@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/base/status.hpp"
+#include "core/state/checksum.hpp"
 
 namespace gradrack {
 
@@ -30,6 +31,8 @@ class AtomicFile {
   /// Appends `bytes` bytes. GR_IO with the path and the reason, such as a full disk.
   Status append(const void* data, size_t bytes);
   Status append(std::string_view text) { return append(text.data(), text.size()); }
+  /// From now on `sum` (not owned; may be null) takes in what is appended.
+  void watch(Checksum* sum) { sum_ = sum; }
   /// fsync, rename over `path`, fsync of the folder. Call once.
   Status commit();
 
@@ -41,9 +44,16 @@ class AtomicFile {
   std::string path_;
   std::string temporary_;
   int descriptor_ = -1;
+  Checksum* sum_ = nullptr;
 };
 
-/// create, append, commit.
-Status write_file(const std::string& path, std::string_view text);
+/// create, append, commit. `sum` (may be null) takes in the text.
+Status write_file(const std::string& path, std::string_view text, Checksum* sum = nullptr);
+
+/// A whole file. GR_NOT_FOUND, GR_IO: with path and reason, or that it has more than `most` bytes.
+Result<std::string> read_file(const std::string& path, int64_t most);
+
+/// Makes a rename to `path` durable. File systems that cannot flush a folder are no error.
+Status sync_folder_of(const std::string& path);
 
 }  // namespace gradrack

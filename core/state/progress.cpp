@@ -39,6 +39,9 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
+// A reader that went away is no reason to stop, so errors are not looked at.
+void put(std::FILE* stream, const std::string& text) { std::fputs(text.c_str(), stream); }
+
 }  // namespace
 
 std::string format_progress(const Progress& progress) {
@@ -87,7 +90,7 @@ void ProgressLine::update(const Progress& progress) {
   if (!options_.terminal) {
     const int64_t interval = options_.log_interval > 0 ? options_.log_interval : 1;
     if (progress.step % interval != 0 && !ends) return;
-    fmt::print(stream_, "{}\n", format_progress(progress));
+    put(stream_, format_progress(progress) + "\n");
     std::fflush(stream_);
     return;
   }
@@ -107,16 +110,16 @@ void ProgressLine::rewrite() {
   shown_at_s_ = last_.elapsed_s;
   dirty_ = false;
   if (options_.colour) {
-    fmt::print(stream_, "\r{}{}{}{}", kBold, line, kPlain, rest);
+    put(stream_, fmt::format("\r{}{}{}{}", kBold, line, kPlain, rest));
   } else {
-    fmt::print(stream_, "\r{}{}", line, rest);
+    put(stream_, fmt::format("\r{}{}", line, rest));
   }
   std::fflush(stream_);
 }
 
 void ProgressLine::clear() {
   if (shown_ == 0) return;
-  fmt::print(stream_, "\r{}\r", std::string(shown_, ' '));
+  put(stream_, "\r" + std::string(shown_, ' ') + "\r");
   std::fflush(stream_);
   shown_ = 0;
 }
@@ -125,7 +128,7 @@ void ProgressLine::finish() {
   if (options_.quiet || !options_.terminal) return;
   if (dirty_) rewrite();
   if (shown_ > 0) {
-    fmt::print(stream_, "\n");
+    put(stream_, "\n");
     std::fflush(stream_);
   }
   shown_ = 0;

@@ -146,27 +146,48 @@ Status append_data(AtomicFile* file, const SafetensorsTensor& tensor) {
   return file->append(copy.data(), bytes);
 }
 
+struct OpenedHeader {
+  SafetensorsHeader header;
+  uint64_t offset = 0;  // where the data begins
+  uint64_t data_bytes = 0;
+};
+
+Result<OpenedHeader> open_header(const Input& input, const std::string& path) {
+  GR_ASSIGN(const uint64_t file_bytes, size_of(input, path));
+  GR_ASSIGN(const std::string text, read_header(input, path, file_bytes));
+  OpenedHeader opened;
+  opened.offset = kLengthBytes + text.size();
+  opened.data_bytes = file_bytes - opened.offset;
+  GR_ASSIGN(opened.header, parse_safetensors_header(text, opened.data_bytes));
+  return opened;
+}
+
+// A bad file is a fault of the file, whatever part found it, never of the configuration.
+Status fault_of(const std::string& path, const Status& status) {
+  const std::string& text = status.message();
+  const int32_t code = status.code() == GR_INVALID_ARGUMENT ? int32_t{GR_IO} : status.code();
+  return Status(code, text.find(path) == std::string::npos ? path + ": " + text : text);
+}
+
 }  // namespace
+
+Result<TextMap> safetensors_metadata(const std::string& path) {
+  const Input input(path);
+  if (input.descriptor() < 0) return file_error("read", path, errno);
+  Result<OpenedHeader> opened = open_header(input, path);
+  if (!opened.ok()) return fault_of(path, opened.status());
+  return std::move(opened->header.metadata);
+}
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   const Input input(path);
   if (input.descriptor() < 0) return file_error("read", path, errno);
-  // A bad file is a fault of the file, whatever part found it, never of the configuration.
-  const auto here = [&path](const Status& status) {
-    const std::string& text = status.message();
-    const int32_t code = status.code() == GR_INVALID_ARGUMENT ? int32_t{GR_IO} : status.code();
-    return Status(code, text.find(path) == std::string::npos ? path + ": " + text : text);
-  };
-  const Result<uint64_t> file_bytes = size_of(input, path);
-  if (!file_bytes.ok()) return here(file_bytes.status());
-  const Result<std::string> text = read_header(input, path, *file_bytes);
-  if (!text.ok()) return here(text.status());
-  const uint64_t offset = kLengthBytes + text->size();
-  const uint64_t data_bytes = *file_bytes - offset;
-  Result<SafetensorsHeader> header = parse_safetensors_header(*text, data_bytes);
-  if (!header.ok()) return here(header.status());
-  Result<std::unique_ptr<std::byte[]>> data = read_data(input, path, offset, data_bytes);
-  if (!data.ok()) return here(data.status());
+  Result<OpenedHeader> opened = open_header(input, path);
+  if (!opened.ok()) return fault_of(path, opened.status());
+  Result<std::unique_ptr<std::byte[]>> data =
+      read_data(input, path, opened->offset, opened->data_bytes);
+  if (!data.ok()) return fault_of(path, data.status());
+  SafetensorsHeader* const header = &opened->header;
 
   SafetensorsFile file;
   file.path_ = path;
@@ -214,7 +235,7 @@ Status SafetensorsFile::copy_to(std::string_view name, gr_dtype_t dtype,
 }
 
 Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
-                         const TextMap& metadata) {
+                         const TextMap& metadata, Checksum* sum) {
   GR_TRY(check_tensors(tensors).with_context(path));
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     const int64_t wide_a = gr_dtype_bytes(a.dtype);
@@ -224,6 +245,7 @@ Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor>
   const Result<std::string> header = compose_safetensors_header(tensors, metadata);
   if (!header.ok()) return header.status().with_context(path);
   GR_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  file.watch(sum);
   GR_TRY(file.append(*header));
   for (const SafetensorsTensor& tensor : tensors) GR_TRY(append_data(&file, tensor));
   return file.commit();

@@ -82,9 +82,10 @@ Status time_tasks(Trainer& trainer, const BenchRequest& request, BenchReport* re
 }  // namespace
 
 Status run_bench(Session& session, const BenchRequest& request) {
-  install_stop_signals();
+  const StopSignals stops;
   const ScratchFolder folder;
   session.config.run.output = folder.path();
+  session.config.run.resume = "never";
   GR_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::make(session));
   BenchReport report;
   GR_TRY(time_steps(*trainer, request, &report));

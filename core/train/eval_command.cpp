@@ -12,7 +12,7 @@
 namespace gradrack {
 
 Status run_eval(Session& session, const EvalRequest& request) {
-  install_stop_signals();
+  const StopSignals stops;
   GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
   GR_TRY(programs->plan_evaluations());
   GR_TRY(programs->allocate());

@@ -143,7 +143,7 @@ class Inspector {
 }  // namespace
 
 Status run_inspect_data(Session& session, const InspectDataRequest& request) {
-  install_stop_signals();
+  const StopSignals stops;
   const RunSection& run = session.config.run;
   GR_ASSIGN(const Chosen<gr_data_t> chosen,
             choose<gr_data_t>(*session.plugins, session.config.data, session.events));

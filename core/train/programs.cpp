@@ -8,6 +8,7 @@
 
 #include "core/base/text.hpp"
 #include "core/plan/plan_class.hpp"
+#include "core/train/commands.hpp"
 #include "core/train/evaluate.hpp"
 #include "sdk/checked/thread_role.hpp"
 
@@ -51,6 +52,7 @@ Status Programs::plan_training() {
   planner_->hold_order_events(timed);
   GR_ASSIGN(const std::vector<StepVariant> variants, planner_->variants());
   for (const StepVariant& variant : variants) {
+    GR_TRY(stopped_early("the set-up"));
     GR_ASSIGN(Planned planned, planner_->plan(variant));
     GR_TRY(store_->declare_sources(planned.plan->plan_class->lowered.graph, seed()));
     steps_.emplace(variant, Entry{std::move(planned), nullptr});
@@ -62,7 +64,10 @@ Status Programs::plan_evaluations() {
   const RunSection& run = session_.config.run;
   GR_ASSIGN(const std::vector<int64_t> sizes,
             evaluation_rows(*feed_, run.batch_size, run.eval_batches));
-  for (const int64_t rows : sizes) GR_TRY(plan_evaluation(rows));
+  for (const int64_t rows : sizes) {
+    GR_TRY(stopped_early("the set-up"));
+    GR_TRY(plan_evaluation(rows));
+  }
   return {};
 }
 

@@ -142,7 +142,7 @@ class Sampler {
 }  // namespace
 
 Status run_sample(Session& session, const SampleRequest& request) {
-  install_stop_signals();
+  const StopSignals stops;
   GR_ASSIGN(const std::unique_ptr<Programs> programs, Programs::make(session));
   const Instance<gr_data_t>& source = programs->setup().data->instance;
   const gr_data_t& data = source.table();

@@ -23,16 +23,18 @@ Status Trainer::run() {
 Status Trainer::train() {
   const RunSection& run = session_.config.run;
   started_ = last_log_ = std::chrono::steady_clock::now();
-  while (step_ < run.max_steps && stop_signal() == 0) {
+  while (step_ < run.max_steps && stop_signal() == 0 && !out_of_time()) {
     trace_.begin(step_ + 1);
-    GR_ASSIGN(const StepReport report, step());
-    const Status good = check(report);
+    Result<StepReport> report = step();
+    if (report.status().code() == GR_CANCELLED && stop_signal() != 0) break;
+    GR_TRY(report.status());
+    const Status good = check(*report);
     if (!good.ok()) {
-      GR_TRY(save(false));  // as they were before the bad step
+      GR_TRY(save_weights());  // as they were before the bad step
       progress_->finish();
       return good;
     }
-    GR_TRY(after_step(report));
+    GR_TRY(after_step(*report));
     report_trace();
   }
   return finish();
@@ -44,6 +46,8 @@ Result<StepReport> Trainer::step() {
   ObjectiveSet had = 0;
   Program* program = nullptr;
   for (int64_t micro = 0; micro < count; ++micro) {
+    // Nothing but accumulators has changed so far: a stop costs the step, not the wait for it.
+    if (micro > 0) GR_TRY(stopped_early("the step"));
     GR_ASSIGN(program, run_microbatch(micro, &had));
   }
   return read_results(*program, had);
@@ -160,42 +164,57 @@ Status Trainer::after_step(const StepReport& report) {
   tokens_ += static_cast<int64_t>(report.targets);
   interval_tokens_ += static_cast<int64_t>(report.targets);
   const bool last = step_ == run.max_steps;
+  bool best = false;
   if (run.eval_interval > 0 && step_ % run.eval_interval == 0 && !last) {
     trace_.enter(HostPhase::kEvaluate);
-    GR_TRY(evaluate_now());
+    GR_ASSIGN(best, evaluate_now());
   }
   trace_.enter(HostPhase::kLog);
   if (step_ % run.log_interval == 0 || step_ == 1 || last) GR_TRY(log_step(report));
-  const int64_t interval = session_.config.checkpoint_interval;
-  if (interval > 0 && step_ % interval == 0 && !last) {
+  const CheckpointSection& checkpoint = session_.config.checkpoint;
+  const bool due = checkpoint.interval > 0 && !last &&
+                   (step_ % checkpoint.interval == 0 || (best && checkpoint.keep_best > 0));
+  if (due) {
     trace_.enter(HostPhase::kSave);
-    GR_TRY(save(true));
+    GR_TRY(save_checkpoint());
     trace_.enter(HostPhase::kLog);
   }
   show_progress(report);
   return {};
 }
 
-Status Trainer::evaluate_now() {
+Result<bool> Trainer::evaluate_now() {
   GR_ASSIGN(const Evaluation evaluation, evaluate(*programs_));
-  if (evaluation.partial) return {};
+  if (evaluation.partial) return false;
   eval_loss_ = evaluation.loss;
-  if (!best_.has_value() || eval_loss_ < *best_) best_ = eval_loss_;
+  evaluated_step_ = step_;
+  const bool best = !best_.has_value() || evaluation.loss < *best_;
+  if (best) best_ = evaluation.loss;
   report_evaluation(evaluation);
-  if (!previews_.wanted()) return {};
-  return previews_.write(*programs_, *folder_, step_);
+  if (previews_.wanted()) GR_TRY(previews_.write(*programs_, *folder_, step_));
+  return best;
+}
+
+bool Trainer::out_of_time() const {
+  const int64_t limit = session_.config.run.max_time_s;
+  return limit > 0 && std::chrono::steady_clock::now() - made_ >= std::chrono::seconds(limit);
 }
 
 Status Trainer::finish() {
-  if (stop_signal() == 0 && programs_->has_evaluation()) GR_TRY(evaluate_now());
-  GR_TRY(save(false));
-  report_end();
-  if (stop_signal() != 0) {
-    return Status(GR_CANCELLED,
-                  fmt::format("stopped by signal {} after step {}; weights are saved in {}",
-                              stop_signal(), step_, folder_->path()));
+  const RunSection& run = session_.config.run;
+  const bool whole = step_ >= run.max_steps;
+  if (whole && !finished_ && stop_signal() == 0) {
+    if (programs_->has_evaluation()) GR_TRY(evaluate_now().status());
+    finished_ = stop_signal() == 0;
   }
-  return {};
+  GR_TRY(save_end());
+  report_end();
+  if (stop_signal() == 0 && whole) return {};
+  const std::string why = stop_signal() != 0 ? fmt::format("by signal {}", stop_signal())
+                                             : "because run.max_time is over";
+  return Status(GR_CANCELLED, fmt::format("stopped {} after step {}; --resume auto goes on from "
+                                          "there, results are in {}",
+                                          why, step_, folder_->path()));
 }
 
 }  // namespace gradrack

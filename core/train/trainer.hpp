@@ -7,9 +7,11 @@
 
 #include "core/state/progress.hpp"
 #include "core/state/run_folder.hpp"
+#include "core/train/checkpointer.hpp"
 #include "core/train/evaluate.hpp"
 #include "core/train/metrics_writer.hpp"
 #include "core/train/previews.hpp"
+#include "core/train/resume.hpp"
 #include "core/train/step_trace.hpp"
 
 namespace gradrack {
@@ -36,7 +38,8 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> make(Session& session,
                                                std::shared_ptr<Machine> machine = nullptr);
 
-  /// Trains to max_steps or to a stop signal; evaluates, logs and saves on the way. [main]
+  /// Trains to max_steps, to a stop signal or to max_time; evaluates, logs and saves on the way.
+  /// GR_CANCELLED: it stopped before its end, and is saved. [main]
   Status run();
 
   /// One optimizer step: all its microbatches. Allocates nothing. [exec]
@@ -63,10 +66,19 @@ class Trainer {
   Result<StepReport> read_results(const Program& program, ObjectiveSet had);
   Status check(const StepReport& report);
   Status after_step(const StepReport& report);
-  Status evaluate_now();
+  /// True: the best so far.
+  Result<bool> evaluate_now();
   Status train();
   Status finish();
-  Status save(bool checkpoint);
+  bool out_of_time() const;
+  // Where it begins, what it leaves to go on from: trainer_checkpoint.cpp.
+  Status open_folder();
+  Status load_start();
+  Status go_on(const ResumePoint& point);
+  TrainerState state() const;
+  Status save_checkpoint();
+  Status save_weights();
+  Status save_end();
   // What the run tells: trainer_report.cpp.
   void report_start();
   void report_environment();
@@ -84,6 +96,9 @@ class Trainer {
   std::optional<RunFolder> folder_;
   Previews previews_;
   StepTrace trace_;
+  std::optional<ResumePoint> resume_;
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::string fingerprint_;                 ///< of the data
   std::vector<TimedRun>* timed_ = nullptr;  ///< within timed_step()
   std::shared_ptr<MetricsWriter> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
@@ -95,8 +110,12 @@ class Trainer {
   int64_t tokens_ = 0;           ///< targets seen
   int64_t interval_tokens_ = 0;  ///< of those, since the last record
   double tokens_per_second_ = 0;
-  double eval_loss_ = 0;
+  int64_t first_step_ = 0, first_tokens_ = 0;  ///< where this part of the run began
+  std::optional<double> eval_loss_;            ///< of the last evaluation
+  int64_t evaluated_step_ = -1;                ///< when that was
   std::optional<double> best_;
+  bool finished_ = false;  ///< max_steps reached, the last evaluation made
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point started_, last_log_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run tells: start, metrics, progress, evaluations, weights, end. See trainer.hpp.
+// What a training run tells: start, metrics, progress, evaluations, end. See trainer.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "core/plugin/host_table.hpp"
 #include "core/state/atomic_file.hpp"
 #include "core/train/trainer.hpp"
-#include "core/train/weights.hpp"
 
 namespace gradrack {
 
@@ -139,9 +138,10 @@ void Trainer::show_progress(const StepReport& report) {
   progress.memory_bytes = programs_->planned_bytes();
   progress.elapsed_s = seconds_since(started_);
   progress.tokens_per_second =
-      progress.elapsed_s > 0 ? static_cast<double>(tokens_) / progress.elapsed_s : 0;
-  progress.left_s =
-      progress.elapsed_s / static_cast<double>(step_) * static_cast<double>(run.max_steps - step_);
+      progress.elapsed_s > 0 ? static_cast<double>(tokens_ - first_tokens_) / progress.elapsed_s
+                             : 0;
+  progress.left_s = progress.elapsed_s / static_cast<double>(step_ - first_step_) *
+                    static_cast<double>(run.max_steps - step_);
   progress_->update(progress);
 }
 
@@ -164,16 +164,6 @@ void Trainer::report_evaluation(const Evaluation& evaluation) {
                                     best_.has_value() && loss <= *best_ ? " (best)" : ""),
                         {{"step", std::to_string(step_)}, {"loss", fmt::format("{}", loss)}}});
   metrics_->flush();
-}
-
-Status Trainer::save(bool checkpoint) {
-  GR_ASSIGN(const WeightsCopy copy,
-            read_weights(programs_->store(), programs_->planner().evaluation_states()));
-  const TextMap metadata = {{"format", "gradrack"},
-                            {"step", std::to_string(step_)},
-                            {"model", setup().model->instance.name()}};
-  return checkpoint ? folder_->save_checkpoint(step_, copy.tensors, metadata)
-                    : folder_->save_weights(copy.tensors, metadata);
 }
 
 void Trainer::report_plans() {
@@ -202,10 +192,12 @@ void Trainer::report_end() {
   session_.events.emit(
       {"end",
        Level::kInfo,
-       fmt::format("{} steps in {:.1f} s ({:.0f} tokens/s){}; memory {} ({} bytes); results in {}",
-                   step_, elapsed, elapsed > 0 ? static_cast<double>(tokens_) / elapsed : 0,
-                   best_.has_value() ? fmt::format(", validation loss {:.4f}", eval_loss_) : "",
-                   human_bytes(used), used, folder_->path()),
+       fmt::format(
+           "{} steps in {:.1f} s ({:.0f} tokens/s){}; memory {} ({} bytes); results in {}",
+           step_ - first_step_, elapsed,
+           elapsed > 0 ? static_cast<double>(tokens_ - first_tokens_) / elapsed : 0,
+           eval_loss_.has_value() ? fmt::format(", validation loss {:.4f}", *eval_loss_) : "",
+           human_bytes(used), used, folder_->path()),
        {{"bytes", std::to_string(used)}}});
 }
 

@@ -16,6 +16,7 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   const RunConfig& config = session_.config;
   const RunSection& run = config.run;
   GR_ASSIGN(metrics_, MetricsWriter::make(session_));
+  GR_ASSIGN(resume_, find_resume_point(session_));
   GR_ASSIGN(programs_, Programs::make(session_, std::move(machine)));
   GR_TRY(programs_->plan_training());
   GR_TRY(programs_->plan_evaluations());
@@ -23,18 +24,18 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   GR_TRY(programs_->check_limit());
   GR_ASSIGN(previews_, Previews::make(programs_->setup().data->instance, config.previews));
   // The folder comes before the memory: an unwritable one should cost nothing.
-  GR_ASSIGN(folder_, RunFolder::prepare(run.output, config.metrics_file, session_.events));
-  GR_TRY(folder_->save_config(to_yaml(config.root)));
-  GR_TRY(metrics_->open(folder_->path(), folder_->metrics_path(), step_));
+  GR_TRY(open_folder());
   GR_TRY(programs_->order_by_times(true));
   GR_TRY(programs_->allocate());
-  if (config.prefetch > 0) {
-    programs_->feed().prepare_ahead(run.batch_size, config.prefetch, config.data_workers);
-  }
   if (config.trace_steps > 0) trace_ = StepTrace(config.trace_from_step, config.trace_steps);
   rates_.resize(programs_->planner().groups().size());
   counts_.resize(programs_->planner().counts().size());
   means_.resize(programs_->rules().objectives().size());
+  GR_TRY(load_start());
+  if (config.prefetch > 0) {
+    programs_->feed().prepare_ahead(run.batch_size, config.prefetch, config.data_workers);
+  }
+  GR_TRY(stopped_early("the set-up"));
   // Lines for machines are not mixed with lines for people.
   const bool quiet = log_is_quiet() || log_format() == LogFormat::kJson;
   progress_.emplace(stderr, progress_options(stderr, quiet, run.log_interval));
@@ -43,7 +44,8 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
 }
 
 Status run_train(Session& session, const TrainRequest& request) {
-  install_stop_signals();
+  const StopSignals stops;
+  set_stop_grace(session.config.checkpoint.grace_s);
   GR_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::make(session));
   if (request.strict_plans) trainer->setup().machine->plans.set_strict(true);
   if (request.fresh_plans) trainer->programs().plan_afresh();

@@ -3,6 +3,7 @@
 #include "core/train/weights.hpp"
 
 #include "core/base/text.hpp"
+#include "core/device/convert.hpp"
 #include "core/state/run_folder.hpp"
 
 namespace gradrack {
@@ -11,6 +12,27 @@ namespace {
 
 bool is_weight(const StoredTensor& tensor) {
   return tensor.source == Source::kParameter || tensor.source == Source::kBuffer;
+}
+
+// States that begin as their parameter (an average, a second copy) begin as what was loaded.
+Status begin_states(const StoredTensor& parameter, std::span<const std::byte> content,
+                    Store* store) {
+  for (const StoredTensor& state : store->tensors()) {
+    if (state.source != Source::kState || state.init_name != parameter.init_name) continue;
+    if (state.dtype == parameter.dtype) {
+      GR_TRY(store->write(state.name, content));
+      continue;
+    }
+    const auto width = static_cast<size_t>(gr_dtype_bytes(parameter.dtype));
+    std::vector<double> numbers(content.size() / width);
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      GR_ASSIGN(numbers[k], read_number(parameter.dtype, content.data() + k * width));
+    }
+    std::vector<std::byte> converted(static_cast<size_t>(state.bytes));
+    GR_TRY(write_numbers(state.dtype, std::span<const double>(numbers), converted.data()));
+    GR_TRY(store->write(state.name, converted));
+  }
+  return {};
 }
 
 }  // namespace
@@ -50,6 +72,7 @@ Status load_weights(const std::string& path, Store* store) {
     content.resize(static_cast<size_t>(tensor.bytes));
     GR_TRY(file.copy_to(name, tensor.dtype, tensor.dims, content.data()));
     GR_TRY(store->write(name, content));
+    if (tensor.source == Source::kParameter) GR_TRY(begin_states(tensor, content, store));
   }
   return {};
 }

@@ -14,7 +14,8 @@ namespace gradrack {
 /// Reads every parameter and buffer of `store` from `path`: a safetensors file, a folder that holds
 /// weights.safetensors, or a run folder. GR_NOT_FOUND: no such file; GR_INVALID_ARGUMENT: a tensor
 /// is missing, or its dtype or shape differs (names both). Tensors that the store lacks are refused
-/// too: they belong to another model. [main]
+/// too: they belong to another model. States of `store` that begin as their parameter do so again.
+/// [main]
 Status load_weights(const std::string& path, Store* store);
 
 /// Parameters and buffers copied to the host, ready to be written; with the content of the state

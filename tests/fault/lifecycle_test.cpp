@@ -113,7 +113,7 @@ TEST(Lifecycle, CancelExtensionFollowsTheStopSignal) {
   EXPECT_EQ(cancel->cancelled(cancel->context), 0);
   EXPECT_EXIT(
       {
-        install_stop_signals();
+        const StopSignals stops;
         raise(SIGTERM);
         _exit(cancel->cancelled(cancel->context) == 1 ? 7 : 0);
       },

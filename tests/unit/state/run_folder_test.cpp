@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/exit_codes.hpp"
+#include "core/state/checkpoint.hpp"
 #include "tests/unit/state/test_folder.hpp"
 
 namespace gradrack {
@@ -23,36 +24,36 @@ TEST(RunFolder, MakesTheFolderAndThoseAbove) {
   EXPECT_TRUE(std::filesystem::is_empty(run->path()));
   EXPECT_TRUE(said.events().empty());
   EXPECT_EQ(run->metrics_path(), folder.file("a b/mödel") + "/metrics.jsonl");
-  EXPECT_EQ(run->checkpoint_path(100), run->path() + "/checkpoints/step-000100");
-  EXPECT_EQ(run->checkpoint_path(1234567), run->path() + "/checkpoints/step-1234567");
+  EXPECT_EQ(run->checkpoints_path(), run->path() + "/checkpoints");
 }
 
-TEST(RunFolder, SavesConfigWeightsAndCheckpoints) {
+TEST(RunFolder, SavesConfigAndWeights) {
   const TestFolder folder;
   EventSink events;
   const auto run = RunFolder::prepare(folder.path(), "metrics.jsonl", events);
   ASSERT_TRUE(run.ok());
   ASSERT_TRUE(run->save_config("run: {}\n").ok());
   ASSERT_TRUE(run->save_weights(kTensors, {{"step", "2"}}).ok());
-  ASSERT_TRUE(run->save_checkpoint(1, kTensors, {{"step", "1"}}).ok());
-  EXPECT_EQ(folder.names(),
-            (std::vector<std::string>{"checkpoints", "config.yaml", "weights.safetensors"}));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"config.yaml", "weights.safetensors"}));
   EXPECT_EQ(read_text(run->config_path()), "run: {}\n");
-  const auto file = SafetensorsFile::open(run->checkpoint_path(1) + "/weights.safetensors");
+  const auto file = SafetensorsFile::open(run->weights_path());
   ASSERT_TRUE(file.ok()) << file.status().message();
-  EXPECT_EQ(file->metadata().at("step"), "1");
+  EXPECT_EQ(file->metadata().at("step"), "2");
 }
 
-TEST(RunFolder, UsedFolderKeepsEarlierMetrics) {
+TEST(RunFolder, UsedFolderKeepsWhatWasThere) {
   const TestFolder folder;
   EventSink events;
   EventRecorder said(events);
   write_text(folder.file("metrics.jsonl"), "second");
   write_text(folder.file("metrics.1.jsonl"), "first");
+  write_text(folder.file("weights.safetensors"), "old");
   write_text(folder.file("notes.txt"), "mine");
+  std::filesystem::create_directories(folder.file("checkpoints/step-000001"));
   ASSERT_TRUE(RunFolder::prepare(folder.path(), "metrics.jsonl", events).ok());
   EXPECT_EQ(folder.names(),
-            (std::vector<std::string>{"metrics.1.jsonl", "metrics.2.jsonl", "notes.txt"}));
+            (std::vector<std::string>{"checkpoints.1", "metrics.1.jsonl", "metrics.2.jsonl",
+                                      "notes.txt", "weights.1.safetensors"}));
   EXPECT_EQ(read_text(folder.file("metrics.2.jsonl")), "second");
   ASSERT_EQ(said.of_kind("run_folder_reused").size(), 1u);
   EXPECT_TRUE(contains(said.events()[0].message, "metrics.2.jsonl"));
@@ -91,14 +92,21 @@ TEST(FindWeights, TakesFileThenFinalThenLastCheckpoint) {
   const auto run = RunFolder::prepare(folder.path(), "metrics.jsonl", events);
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(find_weights(folder.path()).status().code(), GR_NOT_FOUND);
-  ASSERT_TRUE(run->save_checkpoint(900, kTensors, {}).ok());
-  ASSERT_TRUE(run->save_checkpoint(1000000, kTensors, {}).ok());
+  for (const int64_t step : {900, 1000000}) {
+    CheckpointContent content;
+    content.manifest = {"mine", step, {}, false};
+    content.weights = kTensors;
+    ASSERT_TRUE(write_checkpoint(run->checkpoints_path(), content).ok());
+  }
   ASSERT_TRUE(std::filesystem::create_directory(folder.file("checkpoints/step-2000000")));
-  const std::string last = run->checkpoint_path(1000000) + "/weights.safetensors";
+  const std::string step = run->checkpoints_path() + "/step-1000000";
+  const std::string last = step + "/weights.safetensors";
   EXPECT_EQ(*find_weights(folder.path()), last);
-  EXPECT_EQ(*find_weights(run->checkpoint_path(1000000)), last);
+  EXPECT_EQ(*find_weights(step), last);
   EXPECT_EQ(*find_weights(last), last);
-  ASSERT_TRUE(run->save_weights(kTensors, {}).ok());
+  ASSERT_TRUE(run->save_weights(kTensors, {{"step", "999999"}}).ok());
+  EXPECT_EQ(*find_weights(folder.path()), last);
+  ASSERT_TRUE(run->save_weights(kTensors, {{"step", "1000000"}}).ok());
   EXPECT_EQ(*find_weights(folder.path()), run->weights_path());
 }
 
@@ -107,7 +115,7 @@ TEST(FindWeights, SaysWhatIsMissing) {
   EXPECT_TRUE(contains(find_weights(folder.file("absent")).status().message(),
                        "no weights at '" + folder.file("absent") + "'"));
   EXPECT_TRUE(contains(find_weights(folder.path()).status().message(),
-                       "neither weights.safetensors nor checkpoints/step-*/weights.safetensors"));
+                       "neither weights.safetensors nor a checkpoint in checkpoints"));
 }
 
 }  // namespace

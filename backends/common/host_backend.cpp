@@ -158,11 +158,13 @@ int32_t claim(void* self, const gr_node_view_t* nodes, uint32_t node_stride, uin
       const NodeSpec node(*reinterpret_cast<const gr_node_view_t*>(node_at));
       auto& answer = *reinterpret_cast<gr_claim_t*>(claim_at);
       std::string reason;
-      const bool yes = backend_of(self)->table.match(node, &reason) != nullptr;
-      answer.verdict = yes ? GR_CLAIM_YES : GR_CLAIM_NO;
+      const KernelEntry* const entry = backend_of(self)->table.match(node, &reason);
+      if (entry != nullptr) reason = entry->converts;
+      answer.verdict = entry != nullptr ? GR_CLAIM_YES : GR_CLAIM_NO;
       answer.group = -1;
+      answer.flags = entry != nullptr && !reason.empty() ? GR_CLAIM_CONVERTED : 0;
       answer.cost_ns = 0;
-      (void)snprintf(answer.reason, sizeof answer.reason, "%s", yes ? "" : reason.c_str());
+      (void)snprintf(answer.reason, sizeof answer.reason, "%s", reason.c_str());
     }
     return GR_OK;
   });

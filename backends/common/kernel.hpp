@@ -105,6 +105,9 @@ struct KernelEntry {
   std::function<std::string(const NodeSpec&)> claim;
   /// Called for claimed nodes alone.
   std::function<std::unique_ptr<Kernel>(const NodeSpec&)> make;
+  /// Where tensors are converted to another dtype to be computed with, what to say of it:
+  /// "float16 computed in float32" (GR_CLAIM_CONVERTED).
+  std::string converts = {};
 };
 
 struct GroupEntry;  // group.hpp

@@ -11,15 +11,15 @@ constexpr int64_t kAlign = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-bool has_bfloat16(const NodeSpec& node) {
-  const auto narrow = [](const TensorSpec& t) { return t.present() && t.dtype == GR_BFLOAT16; };
+bool has_dtype(const NodeSpec& node, gr_dtype_t dtype) {
+  const auto narrow = [dtype](const TensorSpec& t) { return t.present() && t.dtype == dtype; };
   return std::any_of(node.inputs.begin(), node.inputs.end(), narrow) ||
          std::any_of(node.outputs.begin(), node.outputs.end(), narrow);
 }
 
 bool changes(const TensorSpec& tensor, const Widening& widening) {
   if (!tensor.present()) return false;
-  return tensor.dtype == GR_BFLOAT16 ||
+  return tensor.dtype == widening.narrow_dtype ||
          (tensor.dtype == GR_FLOAT32 && widening.widen_float != nullptr);
 }
 
@@ -112,14 +112,14 @@ class WidenedKernel final : public Kernel {
     outputs_[output].offset = inputs_[static_cast<size_t>(from)].offset;
   }
   void widen(const Place& place, const void* from, void* to) const {
-    if (place.dtype == GR_BFLOAT16) {
+    if (place.dtype == widening_.narrow_dtype) {
       widening_.widen(static_cast<const uint16_t*>(from), to, place.count);
     } else {
       widening_.widen_float(static_cast<const float*>(from), to, place.count);
     }
   }
   void narrow(const Place& place, const void* from, void* to) const {
-    if (place.dtype == GR_BFLOAT16) {
+    if (place.dtype == widening_.narrow_dtype) {
       widening_.narrow(from, static_cast<uint16_t*>(to), place.count);
     } else {
       widening_.narrow_float(from, static_cast<float*>(to), place.count);
@@ -155,12 +155,12 @@ KernelEntry widened_entry(const std::string& op, std::vector<KernelEntry> entrie
   const auto claim = [shared, widening](const NodeSpec& node) -> std::string {
     std::string reason;
     // Another node's reason is what the entries before this one said last.
-    if (!has_bfloat16(node)) {
+    if (!has_dtype(node, widening.narrow_dtype)) {
       (void)wide_entry(*shared, node, &reason);
       return reason;
     }
     if (node.inputs.size() + node.outputs.size() > WidenedKernel::kMostTensors) {
-      return "bfloat16 with more than 64 inputs and outputs";
+      return dtype_text(widening.narrow_dtype) + " with more than 64 inputs and outputs";
     }
     (void)wide_entry(*shared, widened(node, widening), &reason);
     return reason;
@@ -171,7 +171,8 @@ KernelEntry widened_entry(const std::string& op, std::vector<KernelEntry> entrie
     const KernelEntry* entry = wide_entry(*shared, wide, &reason);
     return std::make_unique<WidenedKernel>(node, widening, entry->make(wide));
   };
-  return {op, claim, make};
+  return {op, claim, make,
+          dtype_text(widening.narrow_dtype) + " computed in " + dtype_text(widening.wide)};
 }
 
 }  // namespace

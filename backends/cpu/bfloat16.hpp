@@ -45,9 +45,9 @@ void in_blocks(const Simd& loops, const uint16_t* x, uint16_t* y, int64_t n, con
 /// Reason text unless all floating inputs and outputs are float32, or all are bfloat16.
 std::string claim_loops(const host::NodeSpec& node);
 
-/// Cast between float32 and bfloat16 (bfloat16.cpp).
+/// Cast between float32 and 16 bits (bfloat16.cpp).
 void add_bfloat16_kernels(host::KernelTable& table, const Context& context);
-/// Everything else that the table has, on bfloat16 by way of float32. Comes last.
+/// Everything else that the table has, on 16 bits by way of float32. Comes last.
 void add_widened_kernels(host::KernelTable& table, const Context& context);
 
 }  // namespace gradrack::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the families of the cpu backend. Order matters where two families know one operator:
-// float32 loops stand before the generic ones, and what widens bfloat16 for all comes last. Of
+// float32 loops stand before the generic ones, and what widens 16 bits for all comes last. Of
 // groups the first to match has its nodes: runs of rows, which take what they find, come last.
 #include "backends/cpu/kernels.hpp"
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/gemm.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/product.hpp"
+#include "backends/cpu/tiles.hpp"
 
 namespace gradrack::cpu {
 namespace {
@@ -158,16 +159,19 @@ std::unique_ptr<Kernel> make_matmul(const NodeSpec& node, const Context& context
   return std::make_unique<MatMulKernel>(node, context);
 }
 
+template <gr_dtype_t kDtype>
 std::string claim_matmul(const NodeSpec& node) {
-  return host::refuse_reals_except(
-      node, {node.inputs[0].dtype == GR_BFLOAT16 ? GR_BFLOAT16 : GR_FLOAT32});
+  return host::refuse_reals_except(node, {kDtype});
 }
 
 }  // namespace
 
 void add_matmul_kernels(host::KernelTable& table, const Context& context) {
-  table.add({"gradrack.FusedMatMul", claim_matmul,
-             [&context](const NodeSpec& node) { return make_matmul(node, context); }});
+  const auto make = [&context](const NodeSpec& node) { return make_matmul(node, context); };
+  const bool native = tile_loops(true).narrow;
+  table.add({"gradrack.FusedMatMul", claim_matmul<GR_BFLOAT16>, make,
+             native ? "" : "bfloat16 computed in float32"});
+  table.add({"gradrack.FusedMatMul", claim_matmul<GR_FLOAT32>, make});
 }
 
 }  // namespace gradrack::cpu

@@ -147,6 +147,9 @@ struct Simd {
   // Between bfloat16, by its bits, and float32: exact, and to nearest even.
   void (*from_bfloat16)(const uint16_t* x, float* y, int64_t n);
   void (*to_bfloat16)(const float* x, uint16_t* y, int64_t n);
+  // The same for float16.
+  void (*from_float16)(const uint16_t* x, float* y, int64_t n);
+  void (*to_float16)(const float* x, uint16_t* y, int64_t n);
   /// There and back.
   void (*round_bfloat16)(const float* x, float* y, int64_t n);
   /// y += alpha * x.

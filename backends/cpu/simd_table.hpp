@@ -9,6 +9,7 @@
 #include "backends/cpu/simd_columns.hpp"
 #include "backends/cpu/simd_conv.hpp"
 #include "backends/cpu/simd_elementwise.hpp"
+#include "backends/cpu/simd_float16.hpp"
 #include "backends/cpu/simd_panels.hpp"
 #include "backends/cpu/simd_rows.hpp"
 
@@ -40,6 +41,8 @@ constexpr Simd make_table(const char* name) {
   t.select = select_loop;
   t.from_bfloat16 = from_bfloat16_loop;
   t.to_bfloat16 = to_bfloat16_loop;
+  t.from_float16 = from_float16_loop;
+  t.to_float16 = to_float16_loop;
   t.round_bfloat16 = round_bfloat16_loop;
   t.add_scaled = add_scaled_loop;
   t.sum = sum_row;

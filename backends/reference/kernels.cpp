@@ -4,6 +4,7 @@
 
 #include "backends/common/widen.hpp"
 #include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
 
 namespace gradrack::reference {
 namespace {
@@ -17,12 +18,14 @@ auto each(Convert convert) {
   };
 }
 
-/// bfloat16 is computed in double, like the rest, and rounded once.
-host::Widening bfloat16_in_double() {
+/// 16 bits are computed in double, like the rest, and rounded once.
+template <class FromBits, class ToBits>
+host::Widening in_double(gr_dtype_t narrow, FromBits from_bits, ToBits to_bits) {
   host::Widening w;
+  w.narrow_dtype = narrow;
   w.wide = GR_FLOAT64;
-  w.widen = each<uint16_t, double>([](uint16_t x) { return double{sdk::from_bfloat16(x)}; });
-  w.narrow = each<double, uint16_t>([](double x) { return sdk::to_bfloat16(x); });
+  w.widen = each<uint16_t, double>([from_bits](uint16_t x) { return double{from_bits(x)}; });
+  w.narrow = each<double, uint16_t>([to_bits](double x) { return to_bits(x); });
   w.widen_float = each<float, double>([](float x) { return double{x}; });
   w.narrow_float = each<double, float>([](double x) { return static_cast<float>(x); });
   return w;
@@ -49,7 +52,15 @@ void add_all_kernels(host::KernelTable& table) {
   add_loss_kernels(table);
   add_random_kernels(table);
   add_update_kernels(table);
-  host::add_widened(table, bfloat16_in_double());
+  const auto add_widened = [&](gr_dtype_t dtype, auto from_bits, auto to_bits) {
+    host::add_widened(table, in_double(dtype, from_bits, to_bits));
+  };
+  add_widened(
+      GR_BFLOAT16, [](uint16_t x) { return sdk::from_bfloat16(x); },
+      [](double x) { return sdk::to_bfloat16(x); });
+  add_widened(
+      GR_FLOAT16, [](uint16_t x) { return sdk::from_float16(x); },
+      [](double x) { return sdk::to_float16(x); });
 }
 
 }  // namespace gradrack::reference

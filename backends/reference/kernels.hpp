@@ -28,7 +28,7 @@ void add_conv_kernels(host::KernelTable& table);        // conv.cpp: Conv and it
 void add_pool_kernels(host::KernelTable& table);        // pool.cpp: MaxPool, AveragePool, gradients
 void add_attention_kernels(host::KernelTable& table);   // attention.cpp: Attention, rotary, masks
 void add_loss_kernels(host::KernelTable& table);        // loss.cpp: cross-entropy
-void add_random_kernels(host::KernelTable& table);      // random.cpp: gradrack.Dropout
+void add_random_kernels(host::KernelTable& table);      // random.cpp: gradrack.Dropout, ...
 void add_update_kernels(host::KernelTable& table);      // update.cpp: gradrack.AdamW, SumSquares
 
 /// All of the above.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradrack.Dropout: the primitive behind ONNX's Dropout.
+// gradrack.Dropout, the primitive behind ONNX's Dropout, and gradrack.StochasticRound.
 //
 // Invariant: element i's number is lane i % 4 of Philox4x32-10 with key = seed and counter = (i /
-// 4, stream, step, microbatch), on every backend: the mask is part of the operator's meaning.
+// 4, stream, step, microbatch), on every backend: it is part of the operator's meaning.
 #include "backends/reference/function_kernel.hpp"
 #include "gradrack/philox.h"
+#include "gradrack/stochastic_round.hpp"
 
 namespace gradrack::reference {
 namespace {
@@ -35,11 +36,38 @@ std::unique_ptr<host::Kernel> make_dropout(const NodeSpec& node) {
   return make_kernel(run, {0, {0, -1}});
 }
 
+std::string claim_stochastic_round(const NodeSpec& node) {
+  const gr_dtype_t from = node.inputs[0].dtype;
+  return from == GR_FLOAT32 ? std::string() : "input 0 is " + host::dtype_text(from);
+}
+
+std::unique_ptr<host::Kernel> make_stochastic_round(const NodeSpec& node) {
+  const int64_t count = node.inputs[0].count;
+  const uint32_t stream = static_cast<uint32_t>(node.get_int("stream"));
+  const bool gated = node.has_input(3);
+  const auto run = [=](Inputs in, Outputs out, double*, gr_error_t*) {
+    const float* x = host::data<float>(in[0]);
+    const int64_t* rng = host::data<int64_t>(in[1]);
+    uint16_t* y = host::data<uint16_t>(out[0]);
+    const bool keeps = gated && !*host::data<bool>(in[3]);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t counter[4] = {static_cast<uint32_t>(i / 4), stream,
+                                   static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
+      uint32_t numbers[4];
+      gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
+      y[i] = keeps ? host::data<uint16_t>(in[2])[i]
+                   : sdk::to_bfloat16_stochastic(x[i], numbers[i % 4] >> 16);
+    }
+  };
+  return make_kernel(run, {0, {2}});
+}
+
 }  // namespace
 
 void add_random_kernels(host::KernelTable& table) {
   add_real(table, "gradrack.Dropout", 0,
            [](auto zero, const NodeSpec& node) { return make_dropout<decltype(zero)>(node); });
+  table.add({"gradrack.StochasticRound", claim_stochastic_round, make_stochastic_round});
 }
 
 }  // namespace gradrack::reference

@@ -51,6 +51,7 @@ const char* example_text(const std::string& op) {
       {"Dropout", "f:2,4 - b1:"},
       {"gradrack.After", "f:2,4 f:2"},
       {"gradrack.Dropout", "f:2,4 i:3 @ratio=0.5 @stream=1"},
+      {"gradrack.StochasticRound", "f:2,4 i:3 @stream=1"},
       {"gradrack.GatherGrad", "f:2,4 i:2 k:5,4"},
       {"Pad", "f:2,4 k:0,1,0,1"},
       {"Slice", "f:2,4 k:0 k:2 k:1"},

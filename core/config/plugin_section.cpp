@@ -47,7 +47,8 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
     }
   }
   const bool conditions = std::any_of(given.begin(), given.end(), [](const gr_option_t& option) {
-    return std::strcmp(option.name, "plugin") != 0;
+    return std::strcmp(option.name, "plugin") != 0 &&
+           std::strcmp(option.name, "max_grad_norm") != 0;
   });
   if (!conditions) {
     return error_at(node.place, path + ": no condition; wanted match, rank or stage");
@@ -59,6 +60,9 @@ Result<ParameterGroup> read_group(const YamlNode& node, const std::string& path)
     if (std::strcmp(option.name, "rank") == 0) group.rank = values.integer("rank");
     if (std::strcmp(option.name, "stage") == 0) group.stage = values.text("stage");
     if (std::strcmp(option.name, "plugin") == 0) group.plugin = values.text("plugin");
+    if (std::strcmp(option.name, "max_grad_norm") == 0) {
+      group.max_grad_norm = values.number("max_grad_norm");
+    }
   }
   return group;
 }

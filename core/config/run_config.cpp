@@ -84,7 +84,21 @@ Status read_duration(const YamlNode& root, const char* section, const char* key,
   return {};
 }
 
+Status check_horizon(const YamlNode& root) {
+  const YamlNode* const run = root.find("run");
+  const bool map = run != nullptr && run->kind == YamlNode::Kind::kMap;
+  const YamlNode* const steps = map ? run->find("max_steps") : nullptr;
+  const YamlNode* const tokens = map ? run->find("max_tokens") : nullptr;
+  const Place& place = run != nullptr ? run->place : root.place;
+  if (steps != nullptr && tokens != nullptr) {
+    return error_at(place, "run.max_steps and run.max_tokens both say how long: remove one");
+  }
+  if (steps != nullptr || tokens != nullptr || (run != nullptr && !map)) return {};
+  return error_at(place, "run.max_steps: missing; wanted an integer >= 1, or run.max_tokens");
+}
+
 Status read_run(const YamlNode& root, RunConfig* config) {
+  GR_TRY(check_horizon(root));
   GR_ASSIGN(const OptionValues values, host_section(root, "run"));
   RunSection& run = config->run;
   run.name = values.text("name");
@@ -95,12 +109,19 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   }
   run.seed = values.integer("seed");
   run.max_steps = values.integer("max_steps");
+  run.max_tokens = values.integer("max_tokens");
+  if (run.max_steps == 0 && run.max_tokens == 0) {
+    const char* const key = values.given("max_steps") ? "max_steps" : "max_tokens";
+    return error_at(root.find("run")->find(key)->place,
+                    fmt::format("run.{}: got 0, wanted an integer >= 1", key));
+  }
   run.batch_size = values.integer("batch_size");
   run.accumulate_steps = values.integer("accumulate_steps");
   run.eval_interval = values.integer("eval_interval");
   run.eval_batches = values.integer("eval_batches");
   run.log_interval = values.integer("log_interval");
   run.max_grad_norm = values.number("max_grad_norm");
+  run.error_if_nonfinite = values.flag("error_if_nonfinite");
   run.undo = values.flag("undo");
   run.output = values.text("output");
   if (run.output.empty()) run.output = "runs/" + run.name;
@@ -129,7 +150,9 @@ Status read_metrics(const YamlNode& root, RunConfig* config) {
   config->trace_steps = metrics.integer("trace_steps");
   config->trace_from_step = metrics.integer("trace_from_step");
   GR_TRY(read_sinks(root.find("metrics"), &config->sinks));
-  if (config->trace_steps == 0 || config->trace_from_step <= config->run.max_steps) return {};
+  const bool steps_known = config->run.max_steps > 0;
+  if (config->trace_steps == 0 || !steps_known) return {};
+  if (config->trace_from_step <= config->run.max_steps) return {};
   return error_at(root.find("metrics")->place,
                   fmt::format("metrics.trace_from_step is {}, and run.max_steps {}: no step would "
                               "be traced; begin sooner, or set metrics.trace_steps to 0",

@@ -23,6 +23,7 @@ struct ParameterGroup {
   std::optional<int64_t> rank;
   std::string stage;                 ///< stage pattern; empty: any
   std::string plugin;                ///< the optimizer of the chain that takes them; empty: any
+  double max_grad_norm = 0;          ///< above 0: they are clipped by a norm of their own
   std::vector<YamlEntry> overrides;  ///< `lr` and the optimizer plugin's options
   Place place;
   std::string path;  ///< "optimizer.groups.0"
@@ -67,18 +68,20 @@ struct FreezeRule {
 struct RunSection {
   std::string name;
   int64_t seed = 1;
-  int64_t max_steps = 0;
+  int64_t max_steps = 0;   ///< 0: of max_tokens, once the data is known
+  int64_t max_tokens = 0;  ///< 0: max_steps says how long
   int64_t batch_size = 0;
   int64_t accumulate_steps = 1;
   int64_t eval_interval = 0;  ///< 0: at the end alone
   int64_t eval_batches = 0;   ///< 0: all
   int64_t log_interval = 10;
   std::string output;
-  double max_grad_norm = 0;  ///< > 0; infinity: no clipping
-  bool undo = true;          ///< a failed step is undone
-  std::string resume;        ///< "", "auto", "never", or a path
-  std::string init_from;     ///< weights to begin with; empty: none
-  int64_t max_time_s = 0;    ///< 0: no limit
+  double max_grad_norm = 0;        ///< > 0; infinity: no clipping
+  bool error_if_nonfinite = true;  ///< else a step without finite gradients is skipped
+  bool undo = true;                ///< a failed step is undone
+  std::string resume;              ///< "", "auto", "never", or a path
+  std::string init_from;           ///< weights to begin with; empty: none
+  int64_t max_time_s = 0;          ///< 0: no limit
   int64_t plan_cache_limit = 0;
   std::vector<ObjectiveRule> objectives;  ///< those that the file names
   std::vector<FreezeRule> freeze;
@@ -119,12 +122,12 @@ struct RunConfig {
   bool profile = true;                        ///< scheduler.profile
   std::optional<std::string> schedule_cache;  ///< scheduler.cache; absent: where the user's are
   CheckpointSection checkpoint;
-  std::string metrics_file;           ///< relative to run.output
-  PluginSection sinks;                ///< metrics.sinks: all of them; the chain may be empty
-  int64_t previews = 0;               ///< pictures an evaluation
-  int64_t trace_steps = 0;            ///< steps that are traced
-  int64_t trace_from_step = 0;        ///< the first of them, from 1
-  int64_t memory_limit_bytes = 0;     ///< 0: none
+  std::string metrics_file;        ///< relative to run.output
+  PluginSection sinks;             ///< metrics.sinks: all of them; the chain may be empty
+  int64_t previews = 0;            ///< pictures an evaluation
+  int64_t trace_steps = 0;         ///< steps that are traced
+  int64_t trace_from_step = 0;     ///< the first of them, from 1
+  int64_t memory_limit_bytes = 0;  ///< 0: none
   Recompute recompute = Recompute::kAuto;
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
 };

@@ -31,7 +31,10 @@ OptionTable run_keys() {
   return {
       words("name", "", "name of the run; the config file's name when empty"),
       count("seed", "1", 0, "seed of initial weights, batches and dropout"),
-      count("max_steps", nullptr, 1, "optimizer updates to make"),
+      // One of the two is given: run_config.cpp sees to it.
+      count("max_steps", "0", 0, "optimizer updates to make; this or max_tokens"),
+      count("max_tokens", "0", 0,
+            "tokens to train on, in place of max_steps: as many updates as it takes to read them"),
       count("batch_size", nullptr, 1, "rows of a microbatch"),
       count("accumulate_steps", "1", 1, "microbatches an update"),
       count("eval_interval", "0", 0, "updates between two evaluations; 0: at the end alone"),
@@ -41,6 +44,10 @@ OptionTable run_keys() {
       row("max_grad_norm", GR_OPTION_FLOAT, ".inf", 0, kInf,
           "gradients are scaled down to this global norm; .inf: no clipping", nullptr,
           GR_OPTION_MIN_EXCLUSIVE),
+      row("error_if_nonfinite", GR_OPTION_BOOL, "true", -kInf, kInf,
+          "a step whose loss or gradients are not finite ends the run; false: it is skipped, with "
+          "a "
+          "warning. With a loss scale, that decides"),
       words("resume", "",
             "auto: go on from the newest good checkpoint of output, if there is one; never: begin "
             "anew; a path: go on from that checkpoint or run; empty: begin anew, but not where a "
@@ -181,6 +188,9 @@ const OptionTable& group_keys() {
       count("rank", "0", 1, "number of dims of the parameter"),
       words("stage", "", "pattern of the stage's dotted name"),
       words("plugin", "", "leaves them to this optimizer of the chain"),
+      row("max_grad_norm", GR_OPTION_FLOAT, ".inf", 0, kInf,
+          "their gradients are scaled down to this norm of their own; .inf: not at all", nullptr,
+          GR_OPTION_MIN_EXCLUSIVE),
   };
   return *keys;
 }

@@ -8,22 +8,27 @@
 #include <type_traits>
 
 #include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
 
 namespace gradrack {
 
 namespace {
 
-/// A bfloat16 as the conversions below see it.
-struct Bfloat16 {
-  Bfloat16() = default;
-  explicit Bfloat16(double number) : bits(sdk::to_bfloat16(number)) {}
-  explicit Bfloat16(int64_t number) : Bfloat16(static_cast<double>(number)) {}
-  explicit operator double() const { return static_cast<double>(sdk::from_bfloat16(bits)); }
+/// A number of 16 bits as the conversions below see it.
+template <uint16_t (*kToBits)(double), float (*kFromBits)(uint16_t)>
+struct Narrow {
+  Narrow() = default;
+  explicit Narrow(double number) : bits(kToBits(number)) {}
+  explicit Narrow(int64_t number) : Narrow(static_cast<double>(number)) {}
+  explicit operator double() const { return static_cast<double>(kFromBits(bits)); }
   uint16_t bits = 0;
 };
+using Bfloat16 = Narrow<sdk::to_bfloat16, sdk::from_bfloat16>;
+using Float16 = Narrow<sdk::to_float16, sdk::from_float16>;
 
 template <typename T>
-constexpr bool kIsReal = std::is_floating_point_v<T> || std::is_same_v<T, Bfloat16>;
+constexpr bool kIsReal =
+    std::is_floating_point_v<T> || std::is_same_v<T, Bfloat16> || std::is_same_v<T, Float16>;
 
 /// Calls `body` with a zero of the dtype's C++ type; bool is its own case because any non-zero is
 /// true.
@@ -46,6 +51,8 @@ Status with_type(gr_dtype_t dtype, Body body) {
       return body(double{});
     case GR_BFLOAT16:
       return body(Bfloat16{});
+    case GR_FLOAT16:
+      return body(Float16{});
     default:
       return unsupported(fmt::format("no host conversion for dtype code {} with {} bits",
                                      dtype / 256, dtype % 256));

@@ -2,7 +2,6 @@
 // Numbers between the host's double and int64 and the bytes of a tensor's dtype.
 //
 // Used where constants, initial values and scalars become storage. Rounds once, to nearest even.
-// Does not know float16 yet: GR_UNSUPPORTED.
 #pragma once
 
 #include <cstdint>

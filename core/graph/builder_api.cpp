@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
 
 namespace gradrack {
 
@@ -251,6 +252,13 @@ Result<ConstantData> constant_from(const DLTensor& tensor) {
       const auto* bits = static_cast<const uint16_t*>(tensor.data);
       for (int64_t k = 0; k < count; ++k) {
         data.reals.push_back(static_cast<double>(sdk::from_bfloat16(bits[k])));
+      }
+      break;
+    }
+    case GR_FLOAT16: {
+      const auto* bits = static_cast<const uint16_t*>(tensor.data);
+      for (int64_t k = 0; k < count; ++k) {
+        data.reals.push_back(static_cast<double>(sdk::from_float16(bits[k])));
       }
       break;
     }

@@ -5,8 +5,9 @@
 // with sums and numbers over all microbatches of the step in which the objective was active. Where
 // one microbatch is the whole step, the numbers are known before the backward pass, which then
 // starts from weight / number and runs once. Where they are not, each objective has a pass and
-// accumulators of its own, and the division comes at the end. Invariant: an objective that is not
-// active starts no pass, so gradients that it alone would give are absent, not zero.
+// accumulators of its own, and the division comes at the end. A loss scale multiplies what a pass
+// starts with. Invariant: an objective that is not active starts no pass, so gradients that it
+// alone would give are absent, not zero.
 #pragma once
 
 #include <string>
@@ -47,6 +48,14 @@ struct GradientPass {
 /// "objective.NAME.weight": the source that holds an objective's weight.
 std::string weight_scalar_name(const std::string& objective);
 
+/// Source that the host sets each step where losses are scaled: float64.
+inline constexpr const char* kLossScale = "loss.scale";
+
+/// The power of two by which a pass with one objective is scaled down, over its targets in this
+/// microbatch: 2^floor(log2 targets). So a loss scale means nearly the same as where a loss is a
+/// mean, and dividing and multiplying by it is exact. `targets`: float64 scalar.
+ValueId power_of_targets(Emitter& e, ValueId targets);
+
 /// The scalar float64 source of that name, made if new.
 Result<ValueId> scalar_source(Graph& graph, const std::string& name);
 
@@ -57,11 +66,13 @@ std::vector<std::string> objective_names(const Graph& graph);
 std::vector<ObjectiveTerm> all_objectives(const Graph& graph);
 
 /// Takes objectives that are in no term out of `graph`, then appends the backward passes that a
-/// microbatch of `shape` needs, with respect to the parameters `trained`. Ids of nodes' values
-/// change (see differentiate). GR_INVALID_ARGUMENT: a term names no objective of the graph. [plan]
+/// microbatch of `shape` needs, with respect to the parameters `trained`. With `scaled` they start
+/// kLossScale times higher, and one that is not normalised power_of_targets() lower. Ids of nodes'
+/// values change (see differentiate). GR_INVALID_ARGUMENT: a term names no objective of the graph.
+/// [plan]
 Result<std::vector<GradientPass>> add_backward(Graph& graph,
                                                const std::vector<std::string>& trained,
                                                const std::vector<ObjectiveTerm>& terms,
-                                               StepShape shape);
+                                               StepShape shape, bool scaled = false);
 
 }  // namespace gradrack

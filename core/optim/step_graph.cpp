@@ -109,11 +109,13 @@ class StepBuilder {
     for (const GradientPass& pass : request_.passes) {
       const ObjectiveTerm& term = request_.objectives[pass.objectives.front()];
       std::vector<ValueId> row;
+      GR_ASSIGN(const ValueId raised, power_of(pass));
       for (size_t k = 0; k < request_.parameters.size(); ++k) {
         const std::string& name = request_.parameters[k].name;
         ValueId gradient = replay_.image(pass.of[k]);
         if (gradient != GR_NO_VALUE) {
           graph_.set_stage(graph_.value(graph_.find_source(name)).stage);
+          if (raised != GR_NO_VALUE) gradient = scaled(gradient, raised);
           GR_ASSIGN(gradient, total(term, name + "@" + term.name, gradient));
         }
         row.push_back(gradient);
@@ -124,6 +126,29 @@ class StepBuilder {
     graph_.set_kind(GR_KIND_UPDATE);
     if (request_.shape.update) return {};
     return write_buffers(GR_NO_VALUE);
+  }
+
+  // What a microbatch's gradients lack before they are added to those of others, whose targets may
+  // be more or fewer: see power_of_targets(). GR_NO_VALUE: nothing, or left to unscale().
+  Result<ValueId> power_of(const GradientPass& pass) {
+    if (!request_.loss_scaled || pass.normalised) return ValueId{GR_NO_VALUE};
+    const ObjectiveTerm& term = request_.objectives[pass.objectives.front()];
+    if (!term.active) return ValueId{GR_NO_VALUE};
+    graph_.set_stage(-1);
+    const auto& all = request_.graph->objectives();
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const Objective& o) { return o.name == term.name; });
+    const ValueId count = emitter_.cast(replay_.image(at->count), GR_FLOAT64);
+    const ValueId power = power_of_targets(emitter_, count);
+    GR_TRY(emitter_.status());
+    if (!request_.shape.alone()) return power;
+    power_ = power;
+    return ValueId{GR_NO_VALUE};
+  }
+
+  // x times a float64 scalar, in x's dtype.
+  ValueId scaled(ValueId x, ValueId factor) {
+    return emitter_.mul(x, emitter_.cast(factor, emitter_.type(x).dtype));
   }
 
   // New values of buffers go to their pending copies, or, gated by `ok`, to the buffers.
@@ -149,6 +174,7 @@ class StepBuilder {
   Status add_update() {
     Emitter& e = emitter_;
     const ValueId loss = add_losses();
+    GR_TRY(make_unscale());
     divide_gradients();
     GR_ASSIGN(const ValueId norm, add_norm());
     const ValueId finite = e.op("And", {e.own("IsFinite", {norm}), e.own("IsFinite", {loss})});
@@ -157,11 +183,7 @@ class StepBuilder {
     // Where a run can be taken back, updates need not wait for the norm of all gradients.
     const ValueId gate =
         request_.optimistic() ? e.op("And", {e.own("IsFinite", {loss}), some}) : ok;
-    ValueId factor = left_factor();
-    if (std::isfinite(request_.max_grad_norm)) {
-      const ValueId clip = clip_factor(norm);
-      factor = factor == GR_NO_VALUE ? clip : e.mul(factor, clip);
-    }
+    const std::vector<ValueId> factors = group_factors(norm);
     GR_TRY(e.status());
     for (const auto& [name, id] : {std::pair{kStepLoss, loss}, std::pair{kStepGradNorm, norm},
                                    std::pair{kStepTargets, targets_}, std::pair{kStepOk, ok}}) {
@@ -169,7 +191,21 @@ class StepBuilder {
     }
     GR_TRY(add_objective_outputs());
     GR_TRY(write_buffers(gate));
-    return add_optimizer_updates(request_, graph_, gradients_, factor, gate);
+    return add_optimizer_updates(request_, graph_, gradients_, factors, gate);
+  }
+
+  // 1 / loss scale, with what the gradients lack by power_of().
+  Status make_unscale() {
+    if (!request_.loss_scaled) return {};
+    GR_ASSIGN(const ValueId scale, scalar_source(graph_, kLossScale));
+    unscale_ = power_ != GR_NO_VALUE ? emitter_.div(power_, scale) : emitter_.div(1.0, scale);
+    return emitter_.status();
+  }
+
+  // a b, where GR_NO_VALUE stands for 1.
+  ValueId product(ValueId a, ValueId b) {
+    if (a == GR_NO_VALUE) return b;
+    return b == GR_NO_VALUE ? a : emitter_.mul(a, b);
   }
 
   // Each objective's mean, and their weighted sum, which is the answer.
@@ -212,46 +248,98 @@ class StepBuilder {
       const ObjectiveTotal& total = totals_[request_.passes[p].objectives.front()];
       const ValueId weight =
           total.weight != GR_NO_VALUE ? total.weight : e.constant(GR_FLOAT64, 1.0);
-      const ValueId share = e.div(weight, total.divisor);
+      const ValueId share = product(e.div(weight, total.divisor), unscale_);
       for (size_t k = 0; k < gradients_.size(); ++k) {
         const ValueId gradient = passes_[p][k];
         if (gradient == GR_NO_VALUE) continue;
-        const ValueId part = e.mul(gradient, e.cast(share, e.type(gradient).dtype));
+        const ValueId part = scaled(gradient, share);
         gradients_[k] = gradients_[k] == GR_NO_VALUE ? part : e.add(gradients_[k], part);
       }
     }
+    unscale_ = GR_NO_VALUE;  // done
   }
 
   Result<ValueId> add_norm() {
     Emitter& e = emitter_;
-    ValueId squares = GR_NO_VALUE;
     for (const ValueId gradient : gradients_) {
-      if (gradient == GR_NO_VALUE) continue;
-      const ValueId each = e.own("SumSquares", {gradient});
-      squares = squares == GR_NO_VALUE ? each : e.add(squares, each);
+      squares_.push_back(gradient == GR_NO_VALUE ? gradient : e.own("SumSquares", {gradient}));
     }
+    const ValueId norm = norm_of([](size_t) { return true; });
     GR_TRY(e.status());
-    if (squares == GR_NO_VALUE) {
+    if (norm == GR_NO_VALUE) {
       return invalid_argument(
           "no parameter has a gradient: no active objective reads one that is trained");
     }
-    ValueId norm = e.op("Sqrt", {squares});
+    return norm;
+  }
+
+  // Of the gradients of those parameters that `chosen` names by index; GR_NO_VALUE: of none.
+  template <class Chosen>
+  ValueId norm_of(const Chosen& chosen) {
+    ValueId squares = GR_NO_VALUE;
+    for (size_t k = 0; k < squares_.size(); ++k) {
+      if (squares_[k] == GR_NO_VALUE || !chosen(k)) continue;
+      squares = squares == GR_NO_VALUE ? squares_[k] : emitter_.add(squares, squares_[k]);
+    }
+    if (squares == GR_NO_VALUE) return squares;
+    return normalised(product(emitter_.op("Sqrt", {squares}), unscale_));
+  }
+
+  // What the gradients of each group are multiplied by. Groups with a norm of their own are clipped
+  // by it, the others by the norm of all of them together; `all`: that of every gradient.
+  std::vector<ValueId> group_factors(ValueId all) {
+    const ValueId left = left_factor();
+    const auto is_member = [&](const GroupUpdate& group, size_t k) {
+      const std::vector<std::string>& names = group.parameters;
+      return std::find(names.begin(), names.end(), request_.parameters[k].name) != names.end();
+    };
+    const auto shares = [&](size_t k) {
+      return std::none_of(request_.groups.begin(), request_.groups.end(), [&](const auto& group) {
+        return group.max_grad_norm > 0 && is_member(group, k);
+      });
+    };
+    const bool any_own = std::any_of(request_.groups.begin(), request_.groups.end(),
+                                     [](const auto& group) { return group.max_grad_norm > 0; });
+    ValueId shared = GR_NO_VALUE;  // the factor of the groups without
+    if (std::isfinite(request_.max_grad_norm)) {
+      shared = clip_factor(any_own ? norm_of(shares) : all, request_.max_grad_norm);
+    }
+    std::vector<ValueId> factors;
+    for (const GroupUpdate& group : request_.groups) {
+      ValueId clip = shared;
+      if (group.max_grad_norm > 0) {
+        const bool clips = std::isfinite(group.max_grad_norm);
+        const ValueId own =
+            clips ? norm_of([&](size_t k) { return is_member(group, k); }) : ValueId{GR_NO_VALUE};
+        clip = clip_factor(own, group.max_grad_norm);
+      }
+      factors.push_back(product(left, clip));
+    }
+    return factors;
+  }
+
+  // The norm of gradients that lack weight / targets, with it.
+  ValueId normalised(ValueId norm) {
+    Emitter& e = emitter_;
     if (left_ == nullptr) return norm;
     if (left_->weight != GR_NO_VALUE) norm = e.mul(norm, left_->weight);
     return e.div(norm, left_->divisor);
   }
 
-  // weight / targets where the gradients still lack it, else GR_NO_VALUE.
+  // weight / targets / loss scale as far as the gradients still lack it, else GR_NO_VALUE.
   ValueId left_factor() {
-    if (left_ == nullptr) return GR_NO_VALUE;
-    if (left_->weight == GR_NO_VALUE) return emitter_.div(1.0, left_->divisor);
-    return emitter_.div(left_->weight, left_->divisor);
+    if (left_ == nullptr) return unscale_;
+    if (left_->weight == GR_NO_VALUE) {
+      return product(emitter_.div(1.0, left_->divisor), unscale_);
+    }
+    return product(emitter_.div(left_->weight, left_->divisor), unscale_);
   }
 
-  // min(1, max_norm / (norm + 1e-6)). Source: torch.nn.utils.clip_grad_norm_.
-  ValueId clip_factor(ValueId norm) {
+  // min(1, max_norm / (norm + 1e-6)); without a norm none. Source: torch.nn.utils.clip_grad_norm_.
+  ValueId clip_factor(ValueId norm, double max_norm) {
+    if (norm == GR_NO_VALUE) return norm;
     Emitter& e = emitter_;
-    const ValueId ratio = e.div(request_.max_grad_norm, e.add(norm, 1e-6));
+    const ValueId ratio = e.div(max_norm, e.add(norm, 1e-6));
     return e.op("Min", {ratio, e.constant(GR_FLOAT64, 1.0)});
   }
 
@@ -263,7 +351,10 @@ class StepBuilder {
   std::vector<std::vector<ValueId>> passes_;  // totals of gradients: by pass, by parameter
   ValueId targets_ = GR_NO_VALUE;
   std::vector<ValueId> gradients_;        // by parameter
+  std::vector<ValueId> squares_;          // of each, their sum: float64
   const ObjectiveTotal* left_ = nullptr;  // whose share gradients_ still lack
+  ValueId power_ = GR_NO_VALUE;           // by which the gradients of a lone microbatch are too low
+  ValueId unscale_ = GR_NO_VALUE;         // what they still lack by the loss scale
 };
 
 }  // namespace

@@ -3,13 +3,15 @@
 //
 // Takes the differentiated and retyped model graph and the optimizers of the parameter groups. One
 // optimizer step is K microbatches: the first K-1 run a graph that only accumulates, the last one
-// runs the graph that also updates; with K = 1 there is one graph. Invariants: the loss and all
-// gradients are divided once, by the numbers of targets of the whole step (objectives.hpp); a
-// parameter whose gradient is absent has no part in the norm and is not updated; nothing but
-// Graph::writes changes parameters, state or buffers, and each write is gated by `step.ok` (finite
-// norm, at least one target).
+// runs the graph that also updates; with K = 1 there is one graph. A loss scale is taken out once,
+// after accumulation and before clipping, in double, with the factor that normalises. Invariants:
+// the loss and all gradients are divided once, by the numbers of targets of the whole step
+// (objectives.hpp); a parameter whose gradient is absent has no part in the norm and is not
+// updated; nothing but Graph::writes changes parameters, state or buffers, and each write is gated
+// by `step.ok` (finite norm, at least one target).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "core/graph/graph.hpp"
 #include "core/optim/objectives.hpp"
 #include "gradrack/optimizer.h"
+#include "gradrack/update_rounding.h"
 
 namespace gradrack {
 
@@ -28,6 +31,9 @@ struct GroupUpdate {
   std::vector<std::string> parameters;
   std::vector<const gr_optimizer_t*> wrappers = {};  ///< of gr.wrapper/1, first applied first
   double ema_decay = 0;  ///< above 0: "NAME.ema" follows the parameter, ema = d ema + (1 - d) p
+  /// Above 0: its parameters are clipped by the norm of their own gradients, and have no part in
+  /// the norm by which the others are. Infinity: never clipped.
+  double max_grad_norm = 0;
 };
 
 /// Source that the host sets each step: float64 number of this update, from 1.
@@ -46,13 +52,23 @@ struct StepGraphRequest {
   std::vector<ObjectiveTerm> objectives;
   std::vector<GradientPass> passes;  ///< of add_backward, with ids of `graph`
   std::vector<GroupUpdate> groups;
-  double max_grad_norm = 0;  ///< infinity: no clipping
+  double max_grad_norm = 0;  ///< of groups without one of their own; infinity: no clipping
   StepShape shape;
+  const gr_update_rounding_t* rounding = nullptr;  ///< of the precision, if it says so
+  bool loss_scaled = false;    ///< `passes` were made so: kLossScale is taken out again here
   bool can_take_back = false;  ///< whoever runs it takes a step back whose kStepOk is false
 
   /// Updates wait for the loss alone, not for the norm of all gradients: no gradient is scaled by
   /// it, and where it is not finite the step is taken back. The same bits either way.
-  bool optimistic() const { return can_take_back && !std::isfinite(max_grad_norm); }
+  bool optimistic() const { return can_take_back && !clips(); }
+  /// The norm that a group's gradients are clipped by.
+  double norm_of(const GroupUpdate& group) const {
+    return group.max_grad_norm > 0 ? group.max_grad_norm : max_grad_norm;
+  }
+  bool clips() const {
+    return std::any_of(groups.begin(), groups.end(),
+                       [this](const GroupUpdate& group) { return std::isfinite(norm_of(group)); });
+  }
 };
 
 /// Names of the scalars that a step graph with `update` gives: float64 but for ok.

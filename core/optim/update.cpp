@@ -7,6 +7,7 @@
 #include "core/graph/builder_api.hpp"
 #include "core/graph/emitter.hpp"
 #include "core/optim/wrapped_direction.hpp"
+#include "gradrack/philox.h"
 
 namespace gradrack {
 
@@ -36,8 +37,13 @@ std::string fault_of(const gr_state_t& state) {
 
 class ParameterUpdate {
  public:
-  ParameterUpdate(Graph& graph, const GroupUpdate& group, ValueId ok)
-      : graph_(graph), group_(group), ok_(ok), first_node_(graph.nodes().size()) {}
+  ParameterUpdate(Graph& graph, const StepGraphRequest& request, const GroupUpdate& group,
+                  ValueId ok)
+      : graph_(graph),
+        rounding_(request.rounding),
+        group_(group),
+        ok_(ok),
+        first_node_(graph.nodes().size()) {}
 
   Status run(const TrainedParameter& trained, ValueId gradient, ValueId factor) {
     parameter_ = graph_.find_source(trained.name);
@@ -52,22 +58,25 @@ class ParameterUpdate {
     graph_.set_stage(parameter.stage);
     GR_ASSIGN(const std::vector<int64_t> dims, bind(parameter.type.shape, {}));
     const std::string stage = graph_.stage_name(parameter.stage);
+    const gr_dtype_t dtype = rounding_ != nullptr ? rounding_->compute_dtype : parameter.type.dtype;
     const gr_parameter_info_t info = {
-        sizeof info,   parameter.type.dtype, parameter.name.c_str(),
-        stage.c_str(), dims.data(),          static_cast<uint32_t>(dims.size()),
+        sizeof info,   dtype,       parameter.name.c_str(),
+        stage.c_str(), dims.data(), static_cast<uint32_t>(dims.size()),
         parameter.role};
     GR_TRY(declare_states(info));
     Emitter e(graph_);
-    const bool scaled = factor != GR_NO_VALUE;
-    const ValueId used = scaled ? e.mul(gradient, e.cast(factor, parameter.type.dtype)) : gradient;
+    std::vector<ValueId> states;  // as the optimizer sees them
+    for (const ValueId state : states_) states.push_back(widened(e, state));
+    ValueId used = e.cast(gradient, dtype);
+    if (factor != GR_NO_VALUE) used = e.mul(used, e.cast(factor, dtype));
     GR_TRY(e.status());
     gr_update_t update = {};
     update.struct_size = sizeof update;
     update.state_count = static_cast<uint32_t>(states_.size());
     update.info = &info;
-    update.parameter = parameter_;
+    update.parameter = widened(e, parameter_);
     update.gradient = used;
-    update.states = states_.data();
+    update.states = states.data();
     GR_ASSIGN(update.lr, scalar_source(graph_, group_.lr_scalar));
     GR_ASSIGN(update.step, scalar_source(graph_, trained.count_scalar));
     update.new_parameter = GR_NO_VALUE;
@@ -90,12 +99,12 @@ class ParameterUpdate {
   Status ask_wrapped(gr_update_t* update) {
     WrappedDirection wrapped(graph_, group_);
     GR_TRY(wrapped.ask(update));
-    const gr_dtype_t dtype = graph_.value(parameter_).type.dtype;
+    const gr_dtype_t dtype = update->info->dtype;
     Emitter e(graph_);
-    ValueId kept = parameter_;
+    ValueId kept = update->parameter;
     if (wrapped.weight_decay() != 0) {
       const ValueId share = e.sub(1.0, e.mul(update->lr, wrapped.weight_decay()));
-      kept = e.mul(parameter_, e.cast(share, dtype));
+      kept = e.mul(kept, e.cast(share, dtype));
     }
     update->new_parameter = e.sub(kept, e.mul(wrapped.direction(), e.cast(update->lr, dtype)));
     return e.status();
@@ -113,7 +122,8 @@ class ParameterUpdate {
     GR_ASSIGN(const ValueId old, graph_.add_source(std::move(ema)));
     Emitter e(graph_);
     const double decay = group_.ema_decay;
-    const ValueId moved = e.add(e.mul(old, decay), e.mul(new_parameter, 1.0 - decay));
+    const ValueId before = widened(e, old);
+    const ValueId moved = e.add(e.mul(before, decay), e.mul(new_parameter, 1.0 - decay));
     GR_TRY(e.status());
     return commit(old, moved);
   }
@@ -132,7 +142,9 @@ class ParameterUpdate {
       Value state;
       state.source = Source::kState;
       state.name = std::string(info.name) + "." + declared[k].name;
-      state.type = {declared[k].dtype,
+      // What is declared in the dtype that updates compute in is kept as parameters are.
+      const bool real = rounding_ != nullptr && declared[k].dtype == rounding_->compute_dtype;
+      state.type = {real ? graph_.value(parameter_).type.dtype : declared[k].dtype,
                     Shape(declared[k].dims, declared[k].dims + declared[k].rank)};
       state.init = declared[k].init;
       if (state.init.kind == GR_INIT_PARAMETER) {
@@ -149,11 +161,42 @@ class ParameterUpdate {
   // one, else through a Where.
   Status commit(ValueId target, ValueId value) {
     if (!graph_.has(value)) return invalid_argument("left a new value unset");
+    if (is_rounded(target)) return commit_rounded(target, value);
     if (!gate(target, value)) {
       Emitter e(graph_);
       value = e.where(ok_, value, target);
       GR_TRY(e.status());
     }
+    return graph_.add_write(target, value);
+  }
+
+  // Kept in fewer bits than updates compute in.
+  bool is_rounded(ValueId id) const {
+    return rounding_ != nullptr && is_real(graph_.value(id).type.dtype) &&
+           gr_dtype_bytes(graph_.value(id).type.dtype) < gr_dtype_bytes(rounding_->compute_dtype);
+  }
+
+  ValueId widened(Emitter& e, ValueId id) const {
+    return is_rounded(id) ? e.cast(id, rounding_->compute_dtype) : id;
+  }
+
+  // By the run's randomness under the target's own name, so that no other node has a say in it.
+  Status commit_rounded(ValueId target, ValueId value) {
+    Emitter e(graph_);
+    const gr_dtype_t dtype = graph_.value(target).type.dtype;
+    if (rounding_->rounding == GR_ROUND_STOCHASTIC) {
+      if (dtype != GR_BFLOAT16 || rounding_->compute_dtype != GR_FLOAT32) {
+        return unsupported("the precision rounds stochastically from " +
+                           dtype_name(rounding_->compute_dtype) + " to " + dtype_name(dtype) +
+                           ": only float32 to bfloat16 is known");
+      }
+      const std::string& name = graph_.value(target).name;
+      const auto stream = static_cast<int64_t>(gr_hash_text(name.c_str()) & 0xffffffffu);
+      value = e.own("StochasticRound", {value, graph_.rng(), target, ok_}, {{"stream", stream}});
+    } else {
+      value = e.where(ok_, e.cast(value, dtype), target);
+    }
+    GR_TRY(e.status());
     return graph_.add_write(target, value);
   }
 
@@ -175,6 +218,7 @@ class ParameterUpdate {
   }
 
   Graph& graph_;
+  const gr_update_rounding_t* rounding_;  // nullptr: kept as it is computed
   const GroupUpdate& group_;
   ValueId ok_;
   size_t first_node_;
@@ -185,16 +229,18 @@ class ParameterUpdate {
 }  // namespace
 
 Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
-                             const std::vector<ValueId>& gradients, ValueId factor, ValueId ok) {
-  for (const GroupUpdate& group : request.groups) {
+                             const std::vector<ValueId>& gradients,
+                             const std::vector<ValueId>& factors, ValueId ok) {
+  for (size_t g = 0; g < request.groups.size(); ++g) {
+    const GroupUpdate& group = request.groups[g];
     for (const std::string& name : group.parameters) {
       const auto at = std::find_if(request.parameters.begin(), request.parameters.end(),
                                    [&](const TrainedParameter& p) { return p.name == name; });
       if (at == request.parameters.end()) continue;
       const ValueId gradient = gradients[static_cast<size_t>(at - request.parameters.begin())];
       if (gradient == GR_NO_VALUE) continue;  // absent: skipped, not zero
-      ParameterUpdate update(graph, group, ok);
-      GR_TRY(update.run(*at, gradient, factor));
+      ParameterUpdate update(graph, request, group, ok);
+      GR_TRY(update.run(*at, gradient, factors[g]));
     }
   }
   graph.set_stage(-1);

@@ -10,9 +10,10 @@
 namespace gradrack {
 
 /// Appends updates of all parameters that have a gradient. `gradients[k]` belongs to
-/// request.parameters[k]; `factor` (float64 scalar) normalises and clips it, GR_NO_VALUE: it is
-/// ready; `ok` (bool scalar) gates every write. [plan]
+/// request.parameters[k]; `factors[g]` (float64 scalar) normalises and clips those of
+/// request.groups[g], GR_NO_VALUE: they are ready; `ok` (bool scalar) gates every write. [plan]
 Status add_optimizer_updates(const StepGraphRequest& request, Graph& graph,
-                             const std::vector<ValueId>& gradients, ValueId factor, ValueId ok);
+                             const std::vector<ValueId>& gradients,
+                             const std::vector<ValueId>& factors, ValueId ok);
 
 }  // namespace gradrack

@@ -30,8 +30,10 @@ Result<std::vector<Claim>> ask_claims(const Device& device, const BoundGraph& bo
   }
   for (const gr_claim_t& answer : answers) {
     const std::string reason(answer.reason, strnlen(answer.reason, sizeof answer.reason));
-    out.push_back({answer.verdict == GR_CLAIM_YES, answer.group, answer.cost_ns,
-                   reason.empty() ? "no reason given" : reason});
+    const bool yes = answer.verdict == GR_CLAIM_YES;
+    const bool converts = yes && (answer.flags & GR_CLAIM_CONVERTED) != 0;
+    const std::string text = reason.empty() ? "no reason given" : reason;
+    out.push_back({yes, answer.group, answer.cost_ns, text, converts ? text : std::string()});
   }
   return out;
 }

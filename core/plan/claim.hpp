@@ -17,6 +17,8 @@ struct Claim {
   int32_t group = -1;
   int64_t cost_ns = 0;
   std::string reason;  // of a no
+  /// Of a yes that works in another dtype: "float16 computed in float32".
+  std::string converted = {};
 };
 
 /// The device's verdict on each of `nodes` (live, no views). Errors: those of the backend.

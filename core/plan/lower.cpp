@@ -204,6 +204,7 @@ class Lowering {
     if (decision.device < 0 && !decision.expanded) {
       DeviceSummary& summary = out_.summary[static_cast<size_t>(device)];
       ++(decompose ? summary.decomposed : summary.native);
+      if (!decompose && !claim.converted.empty()) ++summary.converted[claim.converted];
     }
     decision.device = device;
     decision.decompose = decompose;
@@ -254,8 +255,13 @@ size_t DeviceSummary::handed_on_count() const {
 }
 
 std::string DeviceSummary::text() const {
-  std::string out = fmt::format("{}: {} native, {} decomposed, {} to the next", device, native,
-                                decomposed, handed_on_count());
+  std::vector<std::string> conversions;
+  for (const auto& [what, count] : converted) {
+    conversions.push_back(fmt::format("{} {}", count, what));
+  }
+  const std::string by = conversions.empty() ? "" : " (" + join(conversions, ", ") + ")";
+  std::string out = fmt::format("{}: {} native{}, {} decomposed, {} to the next", device, native,
+                                by, decomposed, handed_on_count());
   std::vector<std::string> reasons;
   for (const auto& [op, on] : handed_on) {
     reasons.push_back(fmt::format("{} {} ({})", on.count, op, on.reason));
@@ -280,6 +286,7 @@ void add_summary(const std::vector<DeviceSummary>& part, std::vector<DeviceSumma
     DeviceSummary& total = (*sum)[d];
     total.native += part[d].native;
     total.decomposed += part[d].decomposed;
+    for (const auto& [what, count] : part[d].converted) total.converted[what] += count;
     for (const auto& [op, on] : part[d].handed_on) {
       HandedOn& all = total.handed_on[op];
       if (all.count == 0) all.reason = on.reason;

@@ -26,11 +26,12 @@ struct HandedOn {
 /// What one device of the chain made of the nodes that reached it.
 struct DeviceSummary {
   std::string device;
-  size_t native = 0;                          // claimed as they are
-  size_t decomposed = 0;                      // run as their decomposition
-  std::map<std::string, HandedOn> handed_on;  // by operator
+  size_t native = 0;                             // claimed as they are
+  size_t decomposed = 0;                         // run as their decomposition
+  std::map<std::string, HandedOn> handed_on;     // by operator
+  std::map<std::string, size_t> converted = {};  // of the native: how many, by what is converted
   size_t handed_on_count() const;
-  /// "cpu: 120 native, 4 decomposed, 2 to the next (Conv: only float32)".
+  /// "cpu: 120 native (80 float16 computed in float32), 4 decomposed, 2 to the next: 2 Conv (...)".
   std::string text() const;
 };
 

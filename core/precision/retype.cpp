@@ -4,7 +4,7 @@
 
 #include "core/graph/emitter.hpp"
 #include "core/graph/replay.hpp"
-#include "gradrack/precision_inputs.h"
+#include "core/precision/extensions.hpp"
 
 namespace gradrack {
 
@@ -24,32 +24,34 @@ bool is_open(const Graph& graph, ValueId id) {
   return id != GR_NO_VALUE && graph.value(id).type.dtype == GR_FLOAT32;
 }
 
-/// Values that something outside the graph reads: they leave it in the storage dtype.
-std::vector<bool> leaving_values(const Graph& graph, std::span<const ValueId> gradients) {
-  std::vector<bool> leaves(graph.values().size(), false);
-  const auto mark = [&](ValueId id) {
-    if (id != GR_NO_VALUE) leaves[static_cast<size_t>(id)] = true;
+/// What is neither weight nor gradient is never kept in fewer than 32 bits: a count of targets
+/// would not be one, and a running mean would stand still.
+gr_dtype_t at_least_float32(gr_dtype_t storage) {
+  return gr_dtype_bytes(storage) < 4 ? gr_dtype_t{GR_FLOAT32} : storage;
+}
+
+/// The dtype in which a value leaves the graph, for what something outside reads; else 0.
+std::vector<gr_dtype_t> leaving_dtypes(const Graph& graph, std::span<const ValueId> gradients,
+                                       gr_dtype_t storage) {
+  std::vector<gr_dtype_t> leaves(graph.values().size(), gr_dtype_t{0});
+  const auto mark = [&](ValueId id, gr_dtype_t dtype) {
+    if (id != GR_NO_VALUE) leaves[static_cast<size_t>(id)] = dtype;
   };
+  for (const ValueId id : gradients) mark(id, storage);
+  const gr_dtype_t wide = at_least_float32(storage);
   for (const Objective& objective : graph.objectives()) {
-    mark(objective.sum);
-    mark(objective.count);
+    mark(objective.sum, wide);
+    mark(objective.count, wide);
   }
-  for (const auto& [name, id] : graph.outputs()) mark(id);
-  for (const Write& write : graph.writes()) mark(write.value);
-  for (const ValueId id : gradients) mark(id);
+  for (const auto& [name, id] : graph.outputs()) mark(id, wide);
+  for (const Write& write : graph.writes()) mark(write.value, wide);
   return leaves;
 }
 
 class Retyper {
  public:
-  Retyper(const gr_precision_t& policy, gr_dtype_t storage, std::vector<bool> leaves)
-      : policy_(policy),
-        by_inputs_(policy.get_extension == nullptr
-                       ? nullptr
-                       : static_cast<const gr_precision_inputs_t*>(
-                             policy.get_extension(policy.self, GR_EXT_PRECISION_INPUTS))),
-        storage_(storage),
-        leaves_(std::move(leaves)) {}
+  Retyper(const gr_precision_t& policy, std::vector<gr_dtype_t> leaves)
+      : policy_(policy), by_inputs_(precision_inputs_of(policy)), leaves_(std::move(leaves)) {}
 
   /// Copies one node so that its open inputs and results have the policy's dtype.
   Status copy(const Node& node, Replay& replay) const {
@@ -72,8 +74,9 @@ class Retyper {
               replay.to().add_node(*node.op, inputs, attrs, node.outputs.size()));
     for (size_t k = 0; k < made.size(); ++k) {
       const ValueId old = node.outputs[k];
-      const bool stored = is_open(replay.from(), old) && leaves_[static_cast<size_t>(old)];
-      replay.map(old, stored ? e.cast(made[k], storage_) : made[k]);
+      const gr_dtype_t left = leaves_[static_cast<size_t>(old)];
+      const bool cast = is_open(replay.from(), old) && left != 0;
+      replay.map(old, cast ? e.cast(made[k], left) : made[k]);
     }
     return e.status();
   }
@@ -114,8 +117,7 @@ class Retyper {
 
   const gr_precision_t& policy_;
   const gr_precision_inputs_t* by_inputs_;  // or null
-  gr_dtype_t storage_;
-  std::vector<bool> leaves_;  // by value of the old graph
+  std::vector<gr_dtype_t> leaves_;          // by value of the old graph; 0: read inside alone
 };
 
 }  // namespace
@@ -123,7 +125,7 @@ class Retyper {
 Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy,
                                 std::span<const ValueId> gradients) {
   GR_ASSIGN(const gr_dtype_t storage, storage_dtype(policy));
-  const Retyper retyper(policy, storage, leaving_values(graph, gradients));
+  const Retyper retyper(policy, leaving_dtypes(graph, gradients, storage));
   Graph out(graph.ops());
   Replay replay(graph, out);
   GR_TRY(replay.run(
@@ -134,7 +136,9 @@ Result<Retyped> apply_precision(const Graph& graph, const gr_precision_t& policy
       [&](Value& source) {
         // A batch arrives in the data's dtype; the nodes that read it get casts.
         if (source.source == Source::kInput) return;
-        if (source.type.dtype == GR_FLOAT32) source.type.dtype = storage;
+        const bool weight = source.source == Source::kParameter;
+        if (source.type.dtype != GR_FLOAT32) return;
+        source.type.dtype = weight ? storage : at_least_float32(storage);
       }));
   Retyped result{std::move(out), {}};
   for (size_t id = 0; id < graph.values().size(); ++id) {

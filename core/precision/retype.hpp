@@ -6,7 +6,8 @@
 // storage dtype and for each node's dtype, inserts casts where they differ, and infers types anew.
 // Follows autodiff, precedes the optimizer. Invariants: dtypes that a model named otherwise
 // (float64, integers) stay as they are; what leaves the graph (objectives, outputs, writes,
-// gradients) has the storage dtype, whatever computed it.
+// gradients) has the storage dtype, whatever computed it. Where that has 16 bits, parameters and
+// gradients alone have it; the others have float32.
 #pragma once
 
 #include <span>

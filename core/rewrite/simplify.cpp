@@ -6,6 +6,7 @@
 
 #include "core/graph/replay.hpp"
 #include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
 
 namespace gradrack {
 
@@ -64,6 +65,8 @@ Result<ValueId> folded_cast(const Node& node, Replay& replay) {
     for (double& x : data.reals) x = static_cast<double>(static_cast<float>(x));
   } else if (in.type.dtype == GR_BFLOAT16) {
     for (double& x : data.reals) x = sdk::from_bfloat16(sdk::to_bfloat16(x));
+  } else if (in.type.dtype == GR_FLOAT16) {
+    for (double& x : data.reals) x = sdk::from_float16(sdk::to_float16(x));
   } else if (in.type.dtype != GR_FLOAT64) {
     return static_cast<ValueId>(GR_NO_VALUE);
   }

@@ -101,6 +101,7 @@ void print_plugins(const Session& session, Programs& programs) {
   print_groups(programs.planner());
   chosen_line("lr_schedule", *setup.lr_schedule);
   chosen_line("precision", *setup.precision);
+  if (!setup.precision_reason.empty()) line("", "  " + setup.precision_reason);
   chosen_line("scheduler", *setup.scheduler);
   for (const auto& backend : setup.machine->backends) chosen_line("backend", backend);
   for (const PluginChoice& sink : session.config.sinks.chain) line("metrics", sink.name);

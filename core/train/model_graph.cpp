@@ -3,6 +3,7 @@
 #include "core/train/model_graph.hpp"
 
 #include "core/graph/builder_api.hpp"
+#include "core/precision/extensions.hpp"
 #include "core/precision/retype.hpp"
 
 namespace gradrack {
@@ -42,9 +43,10 @@ Result<Graph> evaluation_graph(const Graph& model, const gr_precision_t& precisi
 Result<TrainingGraph> training_graph(const Graph& model, const gr_precision_t& precision,
                                      const std::vector<std::string>& trained,
                                      const std::vector<ObjectiveTerm>& terms, StepShape shape) {
+  const bool scaled = loss_scale_of(precision) != nullptr;
   Graph graph = model;
   TrainingGraph out;
-  GR_ASSIGN(out.passes, add_backward(graph, trained, terms, shape));
+  GR_ASSIGN(out.passes, add_backward(graph, trained, terms, shape, scaled));
   std::vector<ValueId> gradients;
   for (const GradientPass& pass : out.passes) {
     gradients.insert(gradients.end(), pass.of.begin(), pass.of.end());

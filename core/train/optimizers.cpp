@@ -111,6 +111,7 @@ Result<OptimizerGroup> make_group(const OptimizerChoice& chosen, Group group, si
                       lr,
                       fmt::format("lr.{}", index),
                       choice.host->number("ema_decay"),
+                      rule.max_grad_norm,
                       {}};
   for (const Selection& wrapper : chosen.wrappers) {
     GR_ASSIGN(OptionValues values, plugin_options(*wrapper.factory, *wrapper.choice));

@@ -29,6 +29,7 @@ struct OptimizerGroup {
   double lr = 0;                                   ///< base rate
   std::string lr_scalar;                           ///< name of its scalar source: "lr.0"
   double ema_decay = 0;
+  double max_grad_norm = 0;      ///< above 0: by the norm of its own gradients
   std::string evaluation_state;  ///< read in place of the parameter: "x", "ema"; empty: none
 
   /// "cautious(muon)".

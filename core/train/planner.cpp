@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/base/text.hpp"
+#include "core/precision/extensions.hpp"
 #include "core/precision/retype.hpp"
 #include "core/rewrite/remake_gates.hpp"
 #include "core/rewrite/simplify.hpp"
@@ -112,6 +113,7 @@ PlanKeyParts Planner::common_parts() const {
   const RunConfig& config = session_.config;
   PlanKeyParts parts;
   parts.precision = instance_text(setup_.precision->instance);
+  if (!setup_.precision_reason.empty()) parts.precision += ": " + setup_.precision_reason;
   parts.scheduler = instance_text(setup_.scheduler->instance);
   if (!config.auto_off) parts.scheduler += ", whatever it gains";
   parts.fallback = fallback_text(config.fallback);
@@ -137,6 +139,7 @@ std::string Planner::optimizer_text() const {
                         join(members));
     for (const auto& wrapper : group.wrappers) text += ", in " + instance_text(wrapper);
     if (group.ema_decay > 0) text += fmt::format(", ema {}", group.ema_decay);
+    if (group.max_grad_norm > 0) text += fmt::format(", max_grad_norm {}", group.max_grad_norm);
   }
   return text;
 }
@@ -231,6 +234,8 @@ Result<Graph> Planner::step_graph(const StepVariant& variant) const {
   }
   request.groups = group_updates();
   request.max_grad_norm = session_.config.run.max_grad_norm;
+  request.rounding = update_rounding_of(setup_.precision->instance.table());
+  request.loss_scaled = loss_scale_of(setup_.precision->instance.table()) != nullptr;
   request.can_take_back = session_.config.run.undo;  // Trainer::read_results
   return make_step_graph(request);
 }
@@ -251,7 +256,7 @@ std::vector<GroupUpdate> Planner::group_updates() const {
   std::vector<GroupUpdate> updates;
   for (const OptimizerGroup& group : groups_) {
     GroupUpdate update{&group.optimizer.table(), group.optimizer.name(), group.lr_scalar, {}, {},
-                       group.ema_decay};
+                       group.ema_decay,          group.max_grad_norm};
     for (const auto& wrapper : group.wrappers) update.wrappers.push_back(&wrapper.table());
     for (const size_t k : group.group.members) update.parameters.push_back(parameters_[k].name);
     updates.push_back(std::move(update));

@@ -40,10 +40,30 @@ Result<std::unique_ptr<Programs>> Programs::make(Session& session,
   GR_ASSIGN(programs->setup_, make_setup(session, std::move(machine)));
   const Instance<gr_data_t>& data = programs->setup_.data->instance;
   GR_ASSIGN(programs->feed_, Feed::make(data.table(), data.name(), programs->seed()));
+  GR_TRY(programs->find_horizon());
   GR_ASSIGN(programs->planner_, Planner::make(session, programs->setup_, *programs->feed_));
   programs->store_ = std::make_unique<Store>(programs->setup_.machine->devices.front().get());
   GR_TRY(programs->planner_->declare_model(programs->store_.get(), programs->seed()));
   return programs;
+}
+
+Status Programs::find_horizon() {
+  RunSection& run = session_.config.run;
+  if (run.max_steps > 0) return {};
+  const int64_t row = feed_->info().block;
+  if (row <= 0) {
+    return invalid_argument(fmt::format("{}: run.max_tokens is {}, but data '{}' does not count in "
+                                        "tokens: set run.max_steps",
+                                        session_.config.file, run.max_tokens,
+                                        setup_.data->instance.name()))
+        .in_area(Area::kConfig);
+  }
+  const int64_t step = run.batch_size * run.accumulate_steps * row;
+  run.max_steps = (run.max_tokens + step - 1) / step;
+  session_.events.emit({"horizon", Level::kInfo,
+                        fmt::format("run.max_tokens {} at {} tokens a step: {} steps",
+                                    run.max_tokens, step, run.max_steps)});
+  return {};
 }
 
 Status Programs::plan_training() {
@@ -107,6 +127,7 @@ Result<std::unique_ptr<Program>> Programs::make_program(const Planned& planned) 
     program->inputs.push_back(handle.ok() ? executor.tensor(*handle) : nullptr);
   }
   program->rng = optional_handle(executor.scalar("rng"));
+  program->loss_scale = optional_handle(executor.scalar(kLossScale));
   for (const CountClass& each : planner_->counts()) {
     program->counts.push_back(optional_handle(executor.scalar(each.scalar)));
   }

@@ -25,6 +25,7 @@ struct Program {
   std::unique_ptr<Executor> executor;
   std::vector<DLTensor*> inputs;  ///< one per data output, in the feed's order
   std::optional<TensorHandle> rng;
+  std::optional<TensorHandle> loss_scale;
   std::vector<std::optional<TensorHandle>> counts;   ///< by class of counts
   std::vector<std::optional<TensorHandle>> rates;    ///< by optimizer group
   std::vector<std::optional<TensorHandle>> weights;  ///< by objective
@@ -110,6 +111,8 @@ class Programs {
   class Timing;  // programs_timing.cpp
 
   explicit Programs(Session& session) : session_(session) {}
+  /// Steps of a run that is as long as run.max_tokens says.
+  Status find_horizon();
   Result<bool> orders_by_times() const;
   std::vector<const Plan*> all_plans() const;
   std::string name_of(const StepVariant& variant) const;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/train/settle_precision.hpp"
+
 namespace gradrack {
 
 namespace {
@@ -64,6 +66,13 @@ Result<Setup> make_setup(Session& session, std::shared_ptr<Machine> machine) {
   GR_ASSIGN(setup.data, choose<gr_data_t>(plugins, config.data, events));
   GR_ASSIGN(setup.model, choose<gr_model_t>(plugins, config.model, events));
   GR_ASSIGN(setup.precision, choose<gr_precision_t>(plugins, config.precision, events));
+  const Instance<gr_precision_t>& precision = setup.precision->instance;
+  GR_ASSIGN(setup.precision_reason,
+            settle_precision(precision.table(), *setup.machine->devices.front()));
+  if (!setup.precision_reason.empty()) {
+    events.emit({"precision", Level::kInfo,
+                 fmt::format("precision {}: {}", precision.name(), setup.precision_reason)});
+  }
   GR_ASSIGN(setup.scheduler, choose<gr_scheduler_t>(plugins, config.scheduler, events));
   GR_ASSIGN(setup.lr_schedule, choose<gr_lr_schedule_t>(plugins, config.lr_schedule, events));
   GR_ASSIGN(setup.optimizers, choose_optimizers(plugins, config.optimizer, events));

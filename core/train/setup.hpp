@@ -41,6 +41,7 @@ struct Setup {
   std::optional<Chosen<gr_data_t>> data;
   std::optional<Chosen<gr_model_t>> model;
   std::optional<Chosen<gr_precision_t>> precision;
+  std::string precision_reason;  ///< of one that settles by the device: what and why; else ""
   std::optional<Chosen<gr_scheduler_t>> scheduler;
   std::optional<Chosen<gr_lr_schedule_t>> lr_schedule;
   std::vector<OptimizerChoice> optimizers;  ///< the chain; instances are made per group

@@ -89,6 +89,9 @@ Status Trainer::set_scalars(Program& program, StepShape shape, int64_t micro) {
     if (!program.weights[k].has_value()) continue;
     GR_TRY(executor.set_scalar(*program.weights[k], programs_->rules().weights()[k]));
   }
+  if (program.loss_scale.has_value()) {
+    GR_TRY(executor.set_scalar(*program.loss_scale, loss_scale_->value()));
+  }
   if (!shape.update) return {};
   for (size_t k = 0; k < counts_.size(); ++k) {
     if (!program.counts[k].has_value()) continue;
@@ -111,6 +114,7 @@ Result<StepReport> Trainer::read_results(const Program& program, ObjectiveSet ha
     GR_ASSIGN(means_[k], executor.read_scalar(*program.means[k]));
   }
   report.updated = ok != 0;
+  GR_TRY(observe(&report));
   ++step_;
   if (!report.updated) {
     GR_TRY(program.executor->take_back());  // updates may have run before the norm was known
@@ -122,6 +126,18 @@ Result<StepReport> Trainer::read_results(const Program& program, ObjectiveSet ha
     if ((programs_->planner().counts()[k].reach & had) != 0) ++counts_[k];
   }
   return report;
+}
+
+// A step without targets says nothing about the scale.
+Status Trainer::observe(StepReport* report) {
+  report->finite = std::isfinite(report->loss) && std::isfinite(report->grad_norm);
+  if (report->targets == 0) return {};
+  if (!report->finite) ++nonfinite_;
+  nonfinite_row_ = report->finite ? 0 : nonfinite_row_ + 1;
+  if (!loss_scale_.has_value()) return {};
+  report->loss_scale = loss_scale_->value();
+  scale_status_ = loss_scale_->observe(report->finite);
+  return scale_status_.code() == GR_NONFINITE ? Status() : scale_status_;
 }
 
 // The rate is a pure function of the number of updates made, so what is logged is what was used and
@@ -143,7 +159,10 @@ Status Trainer::set_rates(Program& program) {
 }
 
 Status Trainer::check(const StepReport& report) {
-  if (report.updated) return {};
+  if (report.updated) {
+    tell_scale(report);
+    return {};
+  }
   if (report.targets == 0) {
     session_.events.emit({"skipped_step",
                           Level::kWarn,
@@ -151,12 +170,30 @@ Status Trainer::check(const StepReport& report) {
                           {{"reason", "no_target_tokens"}}});
     return {};
   }
+  return check_nonfinite(report);
+}
+
+Status Trainer::check_nonfinite(const StepReport& report) {
+  constexpr int64_t kMostInARow = 100;  // where no loss scale has a limit of its own
   const double loss = std::isnan(report.loss) ? std::fabs(report.loss) : report.loss;
+  const double norm = std::isnan(report.grad_norm) ? std::fabs(report.grad_norm) : report.grad_norm;
+  const std::string what =
+      fmt::format("step {}: loss is {}, gradient norm is {}", step_, loss, norm);
+  const bool skips = loss_scale_.has_value()
+                         ? scale_status_.ok()
+                         : !session_.config.run.error_if_nonfinite && nonfinite_row_ < kMostInARow;
+  if (skips) {
+    tell_skipped(what);
+    return {};
+  }
+  std::string after = "; ";
+  if (nonfinite_row_ > 1)
+    after += fmt::format("{} such steps in a row were skipped; ", nonfinite_row_);
+  if (!scale_status_.ok()) after += scale_status_.message() + "; ";
   return Status(GR_NONFINITE,
-                fmt::format("step {}: loss is {}, gradient norm is {}; the weights saved are those "
-                            "from before it. Lower optimizer.lr, set run.max_grad_norm, or look at "
-                            "the data of this step",
-                            step_, loss, report.grad_norm));
+                what + after +
+                    "the weights saved are those from before it. Lower optimizer.lr, set "
+                    "run.max_grad_norm, or look at the data of this step");
 }
 
 Status Trainer::after_step(const StepReport& report) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 
+#include "core/precision/loss_scale.hpp"
 #include "core/state/progress.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/checkpointer.hpp"
@@ -21,7 +22,11 @@ struct StepReport {
   double loss = 0;       ///< weighted sum of the means of its objectives
   double grad_norm = 0;  ///< before clipping
   double targets = 0;
-  bool updated = false;  ///< false: skipped, nothing changed
+  double loss_scale = 1;  ///< that it was made with
+  bool updated = false;   ///< false: skipped, nothing changed
+  /// Loss and gradients were. One that was not and had targets is an error, or with a loss scale
+  /// or run.error_if_nonfinite off, a step that is skipped.
+  bool finite = true;
 };
 
 /// What ran of a microbatch, and when.
@@ -52,6 +57,11 @@ class Trainer {
   Programs& programs() { return *programs_; }
   const Setup& setup() const { return programs_->setup(); }
   int64_t steps() const { return step_; }
+  /// The loss scale of a precision that has one, else nullptr. Its state is part of what a resumed
+  /// run has to restore, beside the counts of steps and updates. [main]
+  LossScale* loss_scale() { return loss_scale_.has_value() ? &*loss_scale_ : nullptr; }
+  /// Steps that were skipped because their gradients were not finite.
+  int64_t nonfinite_steps() const { return nonfinite_; }
   /// Means of the last step's objectives, without their weights; NaN: it had no part.
   const std::vector<double>& objective_means() const { return means_; }
 
@@ -64,7 +74,9 @@ class Trainer {
   Status run_program(Program& program, int64_t micro);
   Status set_rates(Program& program);
   Result<StepReport> read_results(const Program& program, ObjectiveSet had);
+  Status observe(StepReport* report);
   Status check(const StepReport& report);
+  Status check_nonfinite(const StepReport& report);
   Status after_step(const StepReport& report);
   /// True: the best so far.
   Result<bool> evaluate_now();
@@ -84,6 +96,8 @@ class Trainer {
   void report_environment();
   void write_memory_maps();
   Status log_step(const StepReport& report);
+  void tell_skipped(const std::string& what);
+  void tell_scale(const StepReport& report);
   void show_progress(const StepReport& report);
   void report_evaluation(const Evaluation& evaluation);
   void report_plans();
@@ -102,6 +116,10 @@ class Trainer {
   std::vector<TimedRun>* timed_ = nullptr;  ///< within timed_step()
   std::shared_ptr<MetricsWriter> metrics_;  ///< shared with the event listener
   std::optional<ProgressLine> progress_;
+  std::optional<LossScale> loss_scale_;
+  Status scale_status_;          ///< GR_NONFINITE: the policy gives up
+  int64_t nonfinite_ = 0;        ///< steps skipped for gradients that were not finite
+  int64_t nonfinite_row_ = 0;    ///< of those, the last ones in a row
   std::vector<double> rates_;    ///< by group, as used in the last step
   int64_t step_ = 0;             ///< optimizer steps tried
   int64_t updates_ = 0;          ///< of those, the ones that changed parameters

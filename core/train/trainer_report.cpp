@@ -107,6 +107,10 @@ Status Trainer::log_step(const StepReport& report) {
                    {"tokens_per_second", tokens_per_second_},
                    {"updates", static_cast<double>(updates_)},
                    {"memory/peak_bytes", static_cast<double>(programs_->planned_bytes())}};
+  if (loss_scale_.has_value()) record.values.emplace_back("loss_scale", report.loss_scale);
+  if (loss_scale_.has_value() || !session_.config.run.error_if_nonfinite) {
+    record.values.emplace_back("skipped_steps", static_cast<double>(nonfinite_));
+  }
   for (size_t k = 0; k < means_.size() && means_.size() > 1; ++k) {
     if (std::isnan(means_[k])) continue;  // it had no part in this step
     record.values.emplace_back("train/" + objective_loss_name(programs_->rules().objectives()[k]),
@@ -125,6 +129,27 @@ Status Trainer::log_step(const StepReport& report) {
   }
   metrics_->record(record);
   return {};
+}
+
+void Trainer::tell_skipped(const std::string& what) {
+  std::vector<std::pair<std::string, std::string>> fields = {{"reason", "nonfinite"}};
+  std::string text = what + ": skipped, nothing changed";
+  if (loss_scale_.has_value()) {
+    const std::string scale = fmt::format("{}", loss_scale_->value());
+    text += "; the loss scale is now " + scale;
+    fields.emplace_back("loss_scale", scale);
+  }
+  session_.events.emit({"skipped_step", Level::kWarn, text, fields});
+}
+
+// A scale that grew. (One that shrank is told with the step that was skipped.)
+void Trainer::tell_scale(const StepReport& report) {
+  if (!loss_scale_.has_value() || loss_scale_->value() == report.loss_scale) return;
+  const std::string scale = fmt::format("{}", loss_scale_->value());
+  session_.events.emit({"loss_scale",
+                        Level::kInfo,
+                        fmt::format("step {}: the loss scale is now {}", step_, scale),
+                        {{"loss_scale", scale}}});
 }
 
 void Trainer::show_progress(const StepReport& report) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Set-up of a training run: plugins, plans, memory, run folder. See trainer.hpp.
 #include "core/base/log.hpp"
+#include "core/precision/extensions.hpp"
 #include "core/train/commands.hpp"
 #include "core/train/trainer.hpp"
 
@@ -28,6 +29,11 @@ Status Trainer::prepare(std::shared_ptr<Machine> machine) {
   GR_TRY(programs_->order_by_times(true));
   GR_TRY(programs_->allocate());
   if (config.trace_steps > 0) trace_ = StepTrace(config.trace_from_step, config.trace_steps);
+  const gr_loss_scale_t* const scale =
+      loss_scale_of(programs_->setup().precision->instance.table());
+  if (scale != nullptr) {
+    GR_ASSIGN(loss_scale_, LossScale::make(*scale));
+  }
   rates_.resize(programs_->planner().groups().size());
   counts_.resize(programs_->planner().counts().size());
   means_.resize(programs_->rules().objectives().size());

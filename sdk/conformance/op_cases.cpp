@@ -331,6 +331,13 @@ std::vector<OpCase> step_cases() {
     const Attrs attrs{{"ratio", 0.3}, {"stream", int64_t{12345}}};
     cases.push_back({"gradrack.Dropout", {f(d), rng}, attrs, 2});
     cases.push_back({"gradrack.Dropout", {f(d), rng}, attrs, 1});
+    const Attrs stream{{"stream", int64_t{12345}}};
+    cases.push_back({"gradrack.StochasticRound", {f(d), rng}, stream});
+    InputSpec old = f(d);
+    old.dtype = GR_BFLOAT16;
+    for (const double ok : {0.0, 1.0}) {
+      cases.push_back({"gradrack.StochasticRound", {f(d), rng, old, num(GR_BOOL, ok)}, stream});
+    }
   }
   for (const int64_t interleaved : {0, 1}) {
     const Attrs attrs{{"interleaved", interleaved}};

@@ -33,10 +33,12 @@ void compare(const OpCase& c, const OpAnswer& got, const OpAnswer& want) {
       if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
     }
     const double common = is_real(a.dtype) ? tolerance(c.op, GR_FLOAT32) * scale : 0.0;
-    // Both round to bfloat16 once, so they are at most one step of it apart.
-    const double step = a.dtype == GR_BFLOAT16 ? 0x1p-7 : 0.0;
+    // Both round to 16 bits once, so they are at most one step of that apart.
+    const bool half = a.dtype == GR_FLOAT16;
+    const double step = a.dtype == GR_BFLOAT16 ? 0x1p-7 : half ? 0x1p-10 : 0.0;
+    const double smallest = half ? 0x1p-24 : 0.0;  // the step of subnormals
     for (size_t i = 0; i < a.values.size(); ++i) {
-      const double x = a.values[i], y = b.values[i], most = common + step * std::fabs(y);
+      const double x = a.values[i], y = b.values[i], most = common + smallest + step * std::fabs(y);
       const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= most;
       ASSERT_TRUE(same) << "output " << k << " element " << i << ": cpu " << x << ", reference "
                         << y << ", allowed " << most;
@@ -98,20 +100,20 @@ void check_all(const std::vector<OpCase>& cases) {
   }
 }
 
-/// The cases in float32 of a list as bfloat16, but for the largest.
-std::vector<OpCase> narrowed(const std::vector<OpCase>& cases) {
+/// The cases in float32 of a list in 16 bits, but for the largest.
+std::vector<OpCase> narrowed(const std::vector<OpCase>& cases, gr_dtype_t dtype) {
   constexpr int64_t kLargest = 60000;
   std::vector<OpCase> out;
   for (const OpCase& c : cases) {
     if (main_dtype(c) != GR_FLOAT32 || largest_input(c) > kLargest) continue;
-    OpCase narrow = retype(c, GR_BFLOAT16);
+    OpCase narrow = retype(c, dtype);
     if (case_graph(narrow).ok()) out.push_back(std::move(narrow));
   }
   return out;
 }
 
-void check_narrowed(const std::vector<OpCase>& cases) {
-  const std::vector<OpCase> all = narrowed(cases);
+void check_narrowed(const std::vector<OpCase>& cases, gr_dtype_t dtype = GR_BFLOAT16) {
+  const std::vector<OpCase> all = narrowed(cases, dtype);
   ASSERT_FALSE(all.empty());
   for (const OpCase& c : all) {
     check(c);
@@ -133,21 +135,38 @@ TEST(CpuBfloat16, ReductionsSoftmaxAndNormsAgree) { check_narrowed(row_cases());
 TEST(CpuBfloat16, ImageOperatorsAgree) { check_narrowed(image_cases()); }
 TEST(CpuBfloat16, LossesUpdatesAndMasksAgree) { check_narrowed(step_cases()); }
 
+TEST(CpuFloat16, ElementwiseOperatorsAgree) { check_narrowed(elementwise_cases(), GR_FLOAT16); }
+TEST(CpuFloat16, MovesAgree) { check_narrowed(move_cases(), GR_FLOAT16); }
+TEST(CpuFloat16, ProductsAgree) { check_narrowed(product_cases(), GR_FLOAT16); }
+TEST(CpuFloat16, ReductionsSoftmaxAndNormsAgree) { check_narrowed(row_cases(), GR_FLOAT16); }
+TEST(CpuFloat16, ImageOperatorsAgree) { check_narrowed(image_cases(), GR_FLOAT16); }
+TEST(CpuFloat16, LossesUpdatesAndMasksAgree) { check_narrowed(step_cases(), GR_FLOAT16); }
+
 OpCase cast_case(gr_dtype_t from, gr_dtype_t to, std::vector<int64_t> dims) {
   OpCase c{"Cast", {f(std::move(dims))}, {{"to", int64_t{to}}}};
   c.inputs[0].dtype = from;
   return c;
 }
 
-TEST(CpuBfloat16, CastsAgree) {
+/// Casts between one 16-bit dtype and others.
+void check_casts(gr_dtype_t narrow) {
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, {0}, {17}, {3, 4099}}) {
     for (const gr_dtype_t other : {GR_FLOAT32, GR_FLOAT64, GR_INT64, GR_INT32, GR_BOOL}) {
-      for (const OpCase& c :
-           {cast_case(GR_BFLOAT16, other, dims), cast_case(other, GR_BFLOAT16, dims)}) {
+      for (const OpCase& c : {cast_case(narrow, other, dims), cast_case(other, narrow, dims)}) {
         check(c);
-        if (HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
+  }
+}
+
+TEST(CpuBfloat16, CastsAgree) { check_casts(GR_BFLOAT16); }
+TEST(CpuFloat16, CastsAgree) {
+  check_casts(GR_FLOAT16);
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{17}, {3, 4099}}) {
+    check(cast_case(GR_FLOAT16, GR_BFLOAT16, dims));
+    if (HasFatalFailure()) return;
+    check(cast_case(GR_BFLOAT16, GR_FLOAT16, dims));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "backends/common/stream.hpp"
 #include "backends/common/tensor_access.hpp"
 #include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
 
 namespace gradrack::conformance {
 namespace {
@@ -49,9 +50,12 @@ struct Buffer {
 
 void fill(const InputSpec& input, const std::vector<double>& numbers, Buffer* buffer) {
   buffer->make(input.dtype, input.dims);
-  if (input.dtype == GR_BFLOAT16) {
+  if (input.dtype == GR_BFLOAT16 || input.dtype == GR_FLOAT16) {
     auto* bits = static_cast<uint16_t*>(buffer->tensor.data);
-    for (size_t k = 0; k < numbers.size(); ++k) bits[k] = sdk::to_bfloat16(numbers[k]);
+    const bool half = input.dtype == GR_FLOAT16;
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      bits[k] = half ? sdk::to_float16(numbers[k]) : sdk::to_bfloat16(numbers[k]);
+    }
     return;
   }
   host::dispatch_any(input.dtype, [&](auto zero) {
@@ -102,9 +106,12 @@ host::NodeSpec node_spec(const Node& node, const std::vector<gr_value_type_t>& i
 
 OpOutput read(const Buffer& buffer) {
   OpOutput out{buffer.dtype, buffer.shape, {}};
-  if (buffer.dtype == GR_BFLOAT16) {
+  if (buffer.dtype == GR_BFLOAT16 || buffer.dtype == GR_FLOAT16) {
     const auto* bits = static_cast<const uint16_t*>(buffer.tensor.data);
-    for (int64_t k = 0; k < buffer.count; ++k) out.values.push_back(sdk::from_bfloat16(bits[k]));
+    const bool half = buffer.dtype == GR_FLOAT16;
+    for (int64_t k = 0; k < buffer.count; ++k) {
+      out.values.push_back(half ? sdk::from_float16(bits[k]) : sdk::from_bfloat16(bits[k]));
+    }
     return out;
   }
   host::dispatch_any(buffer.dtype, [&](auto zero) {

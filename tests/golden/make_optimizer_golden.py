@@ -5,7 +5,14 @@ Called by make_op_golden.py. `torch.*` cases come from torch.optim; `own.*` case
 that the plugins cite, written out here in numpy order, for what torch lacks or computes in
 bfloat16. Row k of CASE.grad is what update k (from 0) consumed; CASE.param holds the parameter
 after the updates of KEPT; the metadata holds each case's options as they stand in YAML.
+
+    make_optimizer_golden.py --seed N --output PATH
+
+writes PATH.safetensors, with shapes and numbers drawn anew: golden_optimizers reads the one
+that GRADRACK_OPTIMIZER_GOLDEN names.
 """
+
+import argparse
 
 import json
 
@@ -75,8 +82,14 @@ def own_schedule_free(start, grads, lr, beta1=0.9, beta2=0.999, eps=1e-8, decay=
     return out
 
 
-def main() -> None:
-    gen = torch.Generator().manual_seed(SEED)
+def drawn(shape, gen):
+    """A shape of that rank; Muon's matrices stay as wide or tall as they are."""
+    dims = torch.randint(1, 48, (len(shape),), generator=gen).tolist()
+    return tuple(sorted(dims, reverse=shape[0] > shape[-1])) if len(shape) == 2 else tuple(dims)
+
+
+def main(seed=SEED, output=None) -> None:
+    gen = torch.Generator().manual_seed(seed)
     optim = torch.optim
     cases = {
         "torch.sgd": ((7, 5), torch_case(optim.SGD, lr=0.05), "sgd", {}, 0.05),
@@ -110,6 +123,8 @@ def main() -> None:
     }
     tensors, known = {}, {}
     for name, (shape, run, plugin, options, lr) in cases.items():
+        if output is not None:
+            shape = drawn(shape, gen)
         start = torch.randn(shape, generator=gen, dtype=DTYPE)
         grads = torch.randn((STEPS, *shape), generator=gen, dtype=DTYPE)
         params = run(start, list(grads))
@@ -117,9 +132,12 @@ def main() -> None:
         tensors[f"{name}.grad"] = grads
         tensors[f"{name}.param"] = torch.stack([params[k - 1] for k in KEPT])
         known[name] = {"plugin": plugin, "options": options, "lr": lr}
-    metadata = golden_io.versions() | {"seed": SEED, "kept": KEPT, "cases": json.dumps(known)}
-    golden_io.save("optimizers", tensors, metadata)
+    metadata = golden_io.versions() | {"seed": seed, "kept": KEPT, "cases": json.dumps(known)}
+    golden_io.save(output or "optimizers", tensors, metadata)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--output", help="path of another file, without .safetensors")
+    main(**vars(parser.parse_args()))

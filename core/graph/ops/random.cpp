@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entries: Dropout and the primitive behind it, gradrack.Dropout.
+// Operator entries: Dropout and the primitive behind it, gradrack.Dropout; and
+// gradrack.StochasticRound, which writes an update into bfloat16.
 //
-// The mask is a pure function of (seed, step, microbatch, stream of the node, element):
+// Their numbers are a pure function of (seed, step, microbatch, stream of the node, element):
 // Philox4x32-10 with key = seed and counter = (element / 4, stream, step, microbatch), lane element
-// % 4. Invariant: it depends on no schedule, thread or recompute, so running a node twice gives the
-// same mask.
+// % 4. Invariant: they depend on no schedule, thread, recompute or resume, so running a node twice
+// gives the same.
 #include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 
@@ -88,9 +89,41 @@ void grad_dropout(GradContext& c) {
   c.set_grad(0, e.where(mask, scaled, e.like(scaled, 0.0)));
 }
 
+enum RoundInput { kX, kRng, kOld, kGate };
+
+Status infer_stochastic_round(InferContext& c) {
+  GR_TRY(want_dtype(c, kX, Dtypes::kReal));
+  GR_TRY(want_type(c, kX, Type{GR_FLOAT32, c.input(kX).shape}, "x"));
+  GR_TRY(want_type(c, kRng, Type{GR_INT64, {Dim(3)}}, "rng"));
+  const Type rounded{GR_BFLOAT16, c.input(kX).shape};
+  if (c.has_input(kOld) != c.has_input(kGate)) {
+    return invalid_argument("old and ok go together: what to keep, and whether to round");
+  }
+  if (c.has_input(kOld)) {
+    GR_TRY(want_type(c, kOld, rounded, "old"));
+    GR_TRY(want_type(c, kGate, Type{GR_BOOL, {}}, "ok"));
+  }
+  c.set_output(0, rounded);
+  return {};
+}
+
+Status add_stochastic_round(OpRegistry& ops) {
+  OpDef round = define_own(
+      "StochasticRound", "x, rng, old?, ok?", "y",
+      "float32 to bfloat16, up with the probability of the distance: the upper 16 bits of (bits of "
+      "x + r), where r is the upper half of the number that gradrack.Dropout would draw for the "
+      "element. A finite x stays finite, infinities stay, NaN stays one. old where ok is false.");
+  round.attrs = {required_attr("stream", GR_ATTR_INT)};
+  round.primitive = true;
+  round.non_differentiable = true;
+  round.infer = infer_stochastic_round;
+  return ops.add(round);
+}
+
 }  // namespace
 
 Status add_random_ops(OpRegistry& ops) {
+  GR_TRY(add_stochastic_round(ops));
   OpDef onnx = define("Dropout", "data, ratio?, training_mode?", "output, mask?",
                       "In training, each element is 0 with probability ratio (0.5 when left "
                       "out), otherwise divided by 1 - ratio; else the data. ratio and "

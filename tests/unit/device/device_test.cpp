@@ -9,7 +9,8 @@
 #include <limits>
 
 #include "core/device/convert.hpp"
-#include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
+#include "gradrack/stochastic_round.hpp"
 #include "tests/support/toy_ops.hpp"
 
 namespace gradrack {
@@ -102,8 +103,9 @@ TEST(Convert, RefusesIntegersThatDoNotFit) {
 TEST(Convert, SaysWhichDtypeItDoesNotKnow) {
   const double in[] = {1};
   uint16_t out[1];
-  EXPECT_EQ(write_numbers(GR_FLOAT16, std::span<const double>(in), out).code(), GR_UNSUPPORTED);
-  EXPECT_FALSE(read_number(GR_FLOAT16, out).ok());
+  const gr_dtype_t unknown = GR_DTYPE(2, 8);
+  EXPECT_EQ(write_numbers(unknown, std::span<const double>(in), out).code(), GR_UNSUPPORTED);
+  EXPECT_FALSE(read_number(unknown, out).ok());
 }
 
 TEST(Convert, WritesAndReadsBfloat16) {
@@ -147,6 +149,65 @@ TEST(Bfloat16, KeepsNanAndInfinity) {
   EXPECT_TRUE(std::isnan(sdk::from_bfloat16(sdk::to_bfloat16(signalling))));
   EXPECT_EQ(sdk::from_bfloat16(sdk::to_bfloat16(-infinity)), -infinity);
   EXPECT_EQ(sdk::from_bfloat16(sdk::to_bfloat16(3.4e38f)), infinity);
+}
+
+TEST(Bfloat16, ChanceIsTheDistance) {
+  const float x = 1.0f + 0x1p-9f;  // a quarter of the way from 1 to the next
+  int up = 0;
+  for (uint32_t random = 0; random < 65536; ++random) {
+    const uint16_t bits = sdk::to_bfloat16_stochastic(x, random);
+    ASSERT_TRUE(bits == 0x3f80 || bits == 0x3f81);
+    up += bits == 0x3f81;
+    ASSERT_EQ(sdk::to_bfloat16_stochastic(-x, random), bits | 0x8000) << "away from 0 as often";
+    ASSERT_EQ(sdk::to_bfloat16_stochastic(1.5f, random), 0x3fc0) << "exact stays";
+  }
+  EXPECT_EQ(up, 65536 / 4);
+  EXPECT_EQ(sdk::to_bfloat16_stochastic(3.4e38f, 65535), 0x7f7f) << "finite stays finite";
+  EXPECT_EQ(sdk::to_bfloat16_stochastic(-std::numeric_limits<float>::infinity(), 65535), 0xff80);
+  EXPECT_TRUE(std::isnan(sdk::from_bfloat16(
+      sdk::to_bfloat16_stochastic(std::numeric_limits<float>::quiet_NaN(), 65535))));
+}
+
+/// All float16 numbers from 0 up to the largest, subnormal ones too.
+TEST(Float16, RoundsOnceToNearestEven) {
+  constexpr double kUp = std::numeric_limits<double>::infinity();
+  for (uint16_t bits = 0; bits < 0x7bff; ++bits) {
+    const auto next = static_cast<uint16_t>(bits + 1), even = bits % 2 == 0 ? bits : next;
+    const double low = sdk::from_float16(bits), high = sdk::from_float16(next);
+    ASSERT_LT(low, high);
+    const double middle = (low + high) / 2;
+    ASSERT_EQ(sdk::to_float16(low), bits);
+    ASSERT_EQ(sdk::to_float16(static_cast<float>(low)), bits);
+    ASSERT_EQ(sdk::to_float16(middle), even) << middle;
+    ASSERT_EQ(sdk::to_float16(static_cast<float>(middle)), even) << middle;
+    ASSERT_EQ(sdk::to_float16(std::nextafter(middle, 0)), bits) << middle;
+    ASSERT_EQ(sdk::to_float16(std::nextafter(middle, kUp)), next) << middle;
+    ASSERT_EQ(sdk::to_float16(-std::nextafter(middle, kUp)), next | 0x8000) << middle;
+  }
+  EXPECT_EQ(sdk::from_float16(0x0001), 0x1p-24f);
+  EXPECT_EQ(sdk::from_float16(0x3c00), 1.0f);
+  EXPECT_EQ(sdk::from_float16(0x7bff), 65504.0f);
+}
+
+TEST(Float16, OverflowsToInfinityAndKeepsNan) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(sdk::to_float16(65519.99f), 0x7bff);
+  EXPECT_EQ(sdk::to_float16(65520.0f), 0x7c00);
+  EXPECT_EQ(sdk::to_float16(1e300), 0x7c00);
+  EXPECT_EQ(sdk::to_float16(-infinity), 0xfc00);
+  EXPECT_EQ(sdk::from_float16(0xfc00), -infinity);
+  EXPECT_TRUE(std::isnan(sdk::from_float16(sdk::to_float16(std::nan("")))));
+  EXPECT_EQ(sdk::to_float16(-0.0f), 0x8000);
+  EXPECT_EQ(sdk::to_float16(1e-300), 0);
+}
+
+TEST(Convert, WritesAndReadsFloat16) {
+  const double in[] = {1, -2.5, 1e5};
+  uint16_t out[3];
+  ASSERT_TRUE(write_numbers(GR_FLOAT16, std::span<const double>(in), out).ok());
+  EXPECT_EQ(out[0], 0x3c00);
+  EXPECT_EQ(out[2], 0x7c00);
+  EXPECT_EQ(*read_number(GR_FLOAT16, &out[1]), -2.5);
 }
 
 }  // namespace

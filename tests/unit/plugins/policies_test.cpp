@@ -123,7 +123,7 @@ TEST(SequentialScheduler, KeepsProgramOrderOnOneStream) {
 gr_dtype_t bf16_answer(const char* domain, const char* op, std::vector<gr_dtype_t> inputs,
                        int32_t kind = GR_KIND_FORWARD) {
   const Instance<gr_precision_t> plugin(
-      load_factory("gradrack_precision_bf16", "precision", "bf16"), {});
+      load_factory("gradrack_precision_mixed", "precision", "bf16"), {});
   const auto* by_inputs = static_cast<const gr_precision_inputs_t*>(
       plugin->get_extension(plugin.self(), GR_EXT_PRECISION_INPUTS));
   if (by_inputs == nullptr) return 0;
@@ -167,7 +167,7 @@ TEST(MixedPrecision, FollowsWhatComesIn) {
 
 TEST(MixedPrecision, KeepsParametersWideAndAnswersWithoutTheExtension) {
   const Instance<gr_precision_t> plugin(
-      load_factory("gradrack_precision_bf16", "precision", "bf16"), {});
+      load_factory("gradrack_precision_mixed", "precision", "bf16"), {});
   gr_error_t err = {};
   gr_dtype_t dtype = 0;
   ASSERT_EQ(plugin->storage_dtype(plugin.self(), &dtype, &err), GR_OK);

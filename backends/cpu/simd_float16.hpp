@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops between float16 (16 bits) and float32. Internal linkage: see simd_vector.hpp.
+//
+// Integer arithmetic, and two float additions that are exact or round as IEEE does, so that every
+// instruction set gives the same bits: those of gradrack/float16.hpp, where the steps are
+// explained.
+#pragma once
+
+#include "backends/cpu/simd_bfloat16.hpp"
+
+namespace gradrack::cpu {
+namespace {
+
+inline U bits_of(F v) {
+  U bits;
+  __builtin_memcpy(&bits, &v, sizeof bits);
+  return bits;
+}
+
+inline F float_of(U bits) {
+  F v;
+  __builtin_memcpy(&v, &bits, sizeof v);
+  return v;
+}
+
+inline F widen_half_lanes(U16 half) {
+  const U wide = __builtin_convertvector(half, U);
+  const U magnitude = (wide & 0x7fffu) << 13;
+  const U exponent = magnitude & 0x0f800000u;
+  const U moved = magnitude + (112u << 23);
+  const U subnormal = bits_of(float_of(moved + (1u << 23)) - float_of((113u << 23) + U{}));
+  const U finite = exponent == 0 ? subnormal : moved;
+  const U bits = exponent == 0x0f800000u ? moved + (112u << 23) : finite;
+  return float_of(bits | (wide & 0x8000u) << 16);
+}
+
+inline U16 narrow_half_lanes(F v) {
+  const U all = bits_of(v);
+  const U bits = all & 0x7fffffffu;
+  const U normal = (bits - (112u << 23) + 0xfffu + ((bits >> 13) & 1u)) >> 13;
+  const U subnormal = bits_of(float_of(bits) + 0.5f) - 0x3f000000u;  // the bits of 0.5
+  const U finite = bits < (113u << 23) ? subnormal : normal;
+  const U number = bits >= (143u << 23) ? 0x7c00u + U{} : finite;
+  const U quiet = 0x7e00u | ((bits >> 13) & 0x1ffu);
+  const U rounded = bits > 0x7f800000u ? quiet : number;
+  return __builtin_convertvector(rounded | (all >> 16 & 0x8000u), U16);
+}
+
+inline void from_float16_loop(const uint16_t* x, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    U16 bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    store(y + i, widen_half_lanes(bits));
+  }
+  U16 bits = {};
+  __builtin_memcpy(&bits, x + i, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+  store_part(y + i, widen_half_lanes(bits), n - i);
+}
+
+inline void to_float16_loop(const float* x, uint16_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const U16 bits = narrow_half_lanes(load(x + i));
+    __builtin_memcpy(y + i, &bits, sizeof bits);
+  }
+  const U16 bits = narrow_half_lanes(load_part(x + i, n - i));
+  __builtin_memcpy(y + i, &bits, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+}
+
+}  // namespace
+}  // namespace gradrack::cpu

@@ -19,26 +19,13 @@ bool is_under(const std::string& key, std::string_view parent) {
 }
 
 // Of data: how batches are brought, not what is in them.
-constexpr std::string_view kFreeKeys[] = {"run.name",
-                                          "run.max_steps",
-                                          "run.eval_interval",
-                                          "run.eval_batches",
-                                          "run.log_interval",
-                                          "run.output",
-                                          "run.plan_cache_limit",
-                                          "run.undo",
-                                          "run.resume",
-                                          "run.init_from",
-                                          "run.max_time",
-                                          "plugins",
-                                          "scheduler",
-                                          "checkpoint",
-                                          "metrics",
-                                          "memory",
-                                          "data.prefetch",
-                                          "data.workers",
-                                          "data.threads",
-                                          "data.cache"};
+constexpr std::string_view kFreeKeys[] = {
+    "run.name",         "run.max_steps",    "run.max_tokens", "run.eval_interval",
+    "run.eval_batches", "run.log_interval", "run.output",     "run.plan_cache_limit",
+    "run.undo",         "run.resume",       "run.init_from",  "run.max_time",
+    "plugins",          "scheduler",        "checkpoint",     "metrics",
+    "memory",           "data.prefetch",    "data.workers",   "data.threads",
+    "data.cache"};
 
 // The option of the section's plugin, or nullptr.
 const gr_option_t* find_option(const Factory& factory, const std::string& name) {
@@ -147,6 +134,12 @@ Status check_resumable(Session& session, const TrainerState& state, const std::s
                          text + "; bits may differ from an uninterrupted run's",
                          {{"key", each.key}, {"before", each.before}, {"now", each.now}}});
   }
+  // With run.max_tokens the data says first how many steps that is.
+  return session.config.run.max_steps == 0 ? Status() : check_horizon(session, state, checkpoint);
+}
+
+Status check_horizon(const Session& session, const TrainerState& state,
+                     const std::string& checkpoint) {
   const int64_t max_steps = session.config.run.max_steps;
   if (state.step <= max_steps) return {};
   return invalid_argument(fmt::format("run.max_steps: got {}, but '{}' is of step {}: raise it, or "

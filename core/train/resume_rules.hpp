@@ -17,4 +17,8 @@ namespace gradrack {
 /// key that must not change, or max_steps before the state's step. [main]
 Status check_resumable(Session& session, const TrainerState& state, const std::string& checkpoint);
 
+/// GR_INVALID_ARGUMENT: run.max_steps, known by now, comes before the state's step. [main]
+Status check_horizon(const Session& session, const TrainerState& state,
+                     const std::string& checkpoint);
+
 }  // namespace gradrack

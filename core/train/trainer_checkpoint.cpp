@@ -3,6 +3,7 @@
 // See trainer.hpp.
 #include <fmt/format.h>
 
+#include "core/train/resume_rules.hpp"
 #include "core/train/trainer.hpp"
 #include "core/train/weights.hpp"
 #include "sdk/checked/thread_role.hpp"
@@ -50,6 +51,7 @@ Status Trainer::go_on(const ResumePoint& point) {
                               "never",
                               point.path));
   }
+  GR_TRY(check_horizon(session_, state, point.path));
   GR_TRY(load_checkpoint(point.path, &programs_->store()));
   const std::vector<CountClass>& classes = programs_->planner().counts();
   for (size_t k = 0; k < classes.size(); ++k) {
@@ -65,6 +67,14 @@ Status Trainer::go_on(const ResumePoint& point) {
   tokens_ = first_tokens_ = state.tokens;
   eval_loss_ = state.eval_loss;
   best_ = state.best;
+  nonfinite_ = state.nonfinite;
+  nonfinite_row_ = state.nonfinite_row;
+  if (loss_scale_.has_value()) {
+    if (!state.loss_scale.has_value()) {
+      return io_error(fmt::format("'{}' has no loss scale to go on with", point.path));
+    }
+    GR_TRY(loss_scale_->restore(*state.loss_scale));
+  }
   finished_ = state.finished && step_ == session_.config.run.max_steps;
   if (point.own) checkpoints_->set_saved(step_, finished_);
   session_.events.emit({"resumed",
@@ -86,6 +96,9 @@ TrainerState Trainer::state() const {
   state.eval_loss = eval_loss_;
   state.best = best_;
   state.finished = finished_;
+  state.nonfinite = nonfinite_;
+  state.nonfinite_row = nonfinite_row_;
+  if (loss_scale_.has_value()) state.loss_scale = loss_scale_->state();
   state.data_fingerprint = fingerprint_;
   state.config = to_yaml(session_.config.root);
   return state;

@@ -37,6 +37,13 @@ std::string to_json(const TrainerState& state) {
   json["eval_loss"] = number(state.eval_loss);
   json["best_eval_loss"] = number(state.best);
   json["finished"] = state.finished;
+  json["nonfinite"] = {{"steps", state.nonfinite}, {"in_a_row", state.nonfinite_row}};
+  json["loss_scale"] = Json();
+  if (state.loss_scale.has_value()) {
+    json["loss_scale"] = {{"scale", state.loss_scale->scale},
+                          {"clean_steps", state.loss_scale->clean_steps},
+                          {"skipped_steps", state.loss_scale->skipped_steps}};
+  }
   json["config"] = state.config;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -63,6 +70,12 @@ Result<TrainerState> parse_trainer_state(const std::string& text, const std::str
     state.eval_loss = optional_number(json.at("eval_loss"));
     state.best = optional_number(json.at("best_eval_loss"));
     state.finished = json.at("finished").get<bool>();
+    state.nonfinite = json.at("nonfinite").at("steps").get<int64_t>();
+    state.nonfinite_row = json.at("nonfinite").at("in_a_row").get<int64_t>();
+    if (const Json& scale = json.at("loss_scale"); !scale.is_null()) {
+      state.loss_scale = {scale.at("scale").get<double>(), scale.at("clean_steps").get<int64_t>(),
+                          scale.at("skipped_steps").get<int64_t>()};
+    }
     state.config = json.at("config").get<std::string>();
   } catch (const Json::exception& error) {
     return io_error(fmt::format("'{}' is no state of a run: {}", name, error.what()));

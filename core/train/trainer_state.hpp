@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/base/status.hpp"
+#include "gradrack/loss_scale.h"
 
 namespace gradrack {
 
@@ -25,8 +26,11 @@ struct TrainerState {
   std::optional<double> eval_loss;        ///< of the last evaluation
   std::optional<double> best;             ///< the lowest so far
   bool finished = false;                  ///< run.max_steps was reached, the last evaluation made
-  std::string data_fingerprint;           ///< Feed::fingerprint
-  std::string config;                     ///< as resolved, YAML
+  int64_t nonfinite = 0;                  ///< steps skipped for gradients that were not finite
+  int64_t nonfinite_row = 0;              ///< of those, the last ones in a row
+  std::optional<gr_loss_scale_state_t> loss_scale;  ///< where the precision policy has one
+  std::string data_fingerprint;                     ///< Feed::fingerprint
+  std::string config;                               ///< as resolved, YAML
 };
 
 std::string to_json(const TrainerState& state);

@@ -71,7 +71,7 @@ class Resume(Parts):
                     shutil.rmtree(self.folder / folder)
 
     def test_every_precision_goes_on_with_the_same_bits(self):
-        for precision in ("fp32", "bf16", "fp64"):
+        for precision in ("fp32", "bf16", "fp16", "bf16_pure", "fp64"):
             with self.subTest(precision):
                 changes = {"precision.plugin": precision, "model.dropout": 0.5,
                            "run.accumulate_steps": 2, "lr_schedule.plugin": "warmup_cosine",

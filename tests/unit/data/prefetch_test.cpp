@@ -131,7 +131,7 @@ TEST(Prefetch, EndsWithoutEverBeingAsked) {
 TEST(PrefetchDeathTest, StopSignalEndsAWait) {
   EXPECT_EXIT(
       {
-        install_stop_signals();
+        const StopSignals stops;
         std::atomic<bool> end = false;
         Prefetch prefetch(
             [&](int64_t, PreparedBatch*) -> Status {

@@ -59,7 +59,7 @@ std::unique_ptr<host::Kernel> make_stochastic_round(const NodeSpec& node) {
                    : sdk::to_bfloat16_stochastic(x[i], numbers[i % 4] >> 16);
     }
   };
-  return make_kernel(run, {0, {2}});
+  return make_kernel(run, {0, {gated ? 2 : -1}});
 }
 
 }  // namespace

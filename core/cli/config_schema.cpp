@@ -138,7 +138,11 @@ class Schema {
       properties[section.name] = std::move(schema);
       if (section.default_plugin == nullptr) required.push_back(section.name);
     }
-    Json run = {{"required", required_of(find_section("run")->keys)}};
+    const auto at_least_one = [](const char* key) -> Json {
+      return {{"required", {key}}, {"properties", {{key, {{"minimum", 1}}}}}};
+    };
+    Json run = {{"required", required_of(find_section("run")->keys)},
+                {"anyOf", {at_least_one("max_steps"), at_least_one("max_tokens")}}};
     Json complete = {{"required", std::move(required)}, {"properties", {{"run", std::move(run)}}}};
     Json out = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                 {"title", "Gradrack run file"},

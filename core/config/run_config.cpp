@@ -84,22 +84,20 @@ Status read_duration(const YamlNode& root, const char* section, const char* key,
   return {};
 }
 
-Status check_horizon(const YamlNode& root) {
+Status check_horizon(const YamlNode& root, const OptionValues& values) {
+  const bool steps = values.integer("max_steps") > 0, tokens = values.integer("max_tokens") > 0;
+  if (steps != tokens) return {};
   const YamlNode* const run = root.find("run");
-  const bool map = run != nullptr && run->kind == YamlNode::Kind::kMap;
-  const YamlNode* const steps = map ? run->find("max_steps") : nullptr;
-  const YamlNode* const tokens = map ? run->find("max_tokens") : nullptr;
   const Place& place = run != nullptr ? run->place : root.place;
-  if (steps != nullptr && tokens != nullptr) {
+  if (steps) {
     return error_at(place, "run.max_steps and run.max_tokens both say how long: remove one");
   }
-  if (steps != nullptr || tokens != nullptr || (run != nullptr && !map)) return {};
   return error_at(place, "run.max_steps: missing; wanted an integer >= 1, or run.max_tokens");
 }
 
 Status read_run(const YamlNode& root, RunConfig* config) {
-  GR_TRY(check_horizon(root));
   GR_ASSIGN(const OptionValues values, host_section(root, "run"));
+  GR_TRY(check_horizon(root, values));
   RunSection& run = config->run;
   run.name = values.text("name");
   if (run.name.empty()) run.name = std::filesystem::path(config->file).stem().string();
@@ -110,11 +108,6 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   run.seed = values.integer("seed");
   run.max_steps = values.integer("max_steps");
   run.max_tokens = values.integer("max_tokens");
-  if (run.max_steps == 0 && run.max_tokens == 0) {
-    const char* const key = values.given("max_steps") ? "max_steps" : "max_tokens";
-    return error_at(root.find("run")->find(key)->place,
-                    fmt::format("run.{}: got 0, wanted an integer >= 1", key));
-  }
   run.batch_size = values.integer("batch_size");
   run.accumulate_steps = values.integer("accumulate_steps");
   run.eval_interval = values.integer("eval_interval");

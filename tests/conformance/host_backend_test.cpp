@@ -50,11 +50,11 @@ TEST(HostBackend, ClaimNamesTheUnknownOperator) {
 TEST(HostBackend, ClaimNamesTheDtypeInTheWay) {
   HostRig rig(table(), false);
   const int64_t dims[] = {2};
-  const gr_value_type_t x = {0, GR_FLOAT16, 1, 0, dims, nullptr};
-  const gr_value_type_t y = {1, GR_FLOAT16, 1, 0, dims, nullptr};
-  const auto claim = claim_one(rig, HostRig::view("Neg", {x}, {y}));
+  const gr_value_type_t x = {0, GR_INT32, 1, 0, dims, nullptr};
+  const gr_value_type_t y = {1, GR_INT32, 1, 0, dims, nullptr};
+  const auto claim = claim_one(rig, HostRig::view("Sqrt", {x}, {y}));
   EXPECT_EQ(claim.verdict, GR_CLAIM_NO);
-  EXPECT_STREQ(claim.reason, "input 0 is float16");
+  EXPECT_STREQ(claim.reason, "input 0 is int32");
 }
 
 TEST(HostBackend, KernelSeesItsPortsWhenOneIsLeftOut) {

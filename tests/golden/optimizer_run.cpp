@@ -80,7 +80,7 @@ Status OptimizerRun::make(const OptimizerCase& c) {
   GroupUpdate group{optimizer_->operator->(), c.optimizer, "lr.0", {"w"}, {}, c.ema_decay};
   for (const auto& wrapper : wrappers_) group.wrappers.push_back(wrapper->operator->());
   request.groups = {group};
-  GR_TRY(add_optimizer_updates(request, graph, {g}, GR_NO_VALUE, ok));
+  GR_TRY(add_optimizer_updates(request, graph, {g}, {GR_NO_VALUE}, ok));
 
   GR_ASSIGN(device_, Device::make("reference", backend_->operator->()));
   PlanRequest plan;

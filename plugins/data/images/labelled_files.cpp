@@ -2,8 +2,14 @@
 // Labelled files: see labelled_files.hpp.
 #include "labelled_files.hpp"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <new>
+#include <system_error>
 
 #include "gradrack/error.hpp"
 
@@ -12,18 +18,24 @@ namespace gr = gradrack::sdk;
 
 namespace {
 
-/// What lies in a folder, in the order of the names.
-std::vector<fs::directory_entry> entries(const fs::path& folder, const char* option) {
-  std::error_code error;
-  std::vector<fs::directory_entry> found;
-  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    found.push_back(*at);
-  }
-  const bool missing = error == std::errc::no_such_file_or_directory;
-  gr::require(!error, missing ? int32_t{GR_NOT_FOUND} : int32_t{GR_IO}, option, folder.string(),
-              ": ", error.message(), ": set `", option,
+struct Close {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+/// What lies in a folder, in the order of the names. By the system's calls: the constructors of
+/// std::filesystem::directory_iterator end the program when there is no memory.
+std::vector<fs::path> entries(const fs::path& folder, const char* option) {
+  const std::unique_ptr<DIR, Close> open(opendir(folder.c_str()));
+  if (open == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  const int error = open == nullptr ? errno : 0;
+  gr::require(error == 0, error == ENOENT ? int32_t{GR_NOT_FOUND} : int32_t{GR_IO}, option,
+              folder.string(), ": ", std::generic_category().message(error), ": set `", option,
               "` to a folder with a folder for each class");
+  std::vector<fs::path> found;
+  while (const dirent* entry = readdir(open.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") found.push_back(folder / name);
+  }
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -39,18 +51,18 @@ bool is_picture(const fs::path& path) {
 LabelledFiles list_labelled(const std::string& folder, const char* option,
                             const std::function<void()>& tick) {
   LabelledFiles all;
-  for (const fs::directory_entry& entry : entries(folder, option)) {
-    if (!entry.is_directory()) continue;
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries(folder, option)) {
+    if (!fs::is_directory(entry)) continue;
+    const std::string name = entry.filename().string();
     const auto label = static_cast<int64_t>(all.classes.size());
     const size_t before = all.files.size();
-    for (const fs::directory_entry& file : entries(entry.path(), option)) {
-      if (!is_picture(file.path()) || !file.is_regular_file()) continue;
-      all.files.push_back({file.path().string(), name + "/" + file.path().filename().string(),
-                           label, static_cast<int64_t>(file.file_size())});
+    for (const fs::path& file : entries(entry, option)) {
+      if (!is_picture(file) || !fs::is_regular_file(file)) continue;
+      all.files.push_back({file.string(), name + "/" + file.filename().string(), label,
+                           static_cast<int64_t>(fs::file_size(file))});
       if (all.files.size() % 1024 == 0) tick();
     }
-    gr::require(all.files.size() > before, GR_OUT_OF_RANGE, option, entry.path().string(),
+    gr::require(all.files.size() > before, GR_OUT_OF_RANGE, option, entry.string(),
                 ": there is no .png, .jpg or .jpeg in this class");
     all.classes.push_back(name);
   }

@@ -14,16 +14,66 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
+/// Takes one text out of an object. No tree is built: one cannot be let go of without memory.
+class TextOfField final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TextOfField(const std::string& field, std::string* text) : field_(field), text_(text) {}
+
+  /// What is wrong with the line; "" when nothing is.
+  std::string fault() const {
+    if (!root_.empty()) return gr::text("is no object but ", root_);
+    if (!seen_) return "has no '" + field_ + "'";
+    return type_.empty() ? "" : gr::text("has a ", type_, " as '", field_, "'");
+  }
+
+  bool null() override { return value("null"); }
+  bool boolean(bool) override { return value("boolean"); }
+  bool number_integer(number_integer_t) override { return value("number"); }
+  bool number_unsigned(number_unsigned_t) override { return value("number"); }
+  bool number_float(number_float_t, const string_t&) override { return value("number"); }
+  bool binary(binary_t&) override { return value("binary"); }
+  bool string(string_t& read) override {
+    if (depth_ == 1 && wanted_) *text_ = std::move(read);
+    return value("string");
+  }
+  bool start_object(std::size_t) override { return begin("object"); }
+  bool start_array(std::size_t) override { return begin("array"); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1) wanted_ = name == field_;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool value(const char* type) {
+    if (depth_ == 0) root_ = type;
+    if (depth_ == 1 && wanted_) {  // of several with the name the last one counts
+      seen_ = true;
+      type_ = std::string_view(type) == "string" ? "" : type;
+    }
+    return true;
+  }
+  bool begin(const char* type) {
+    if (depth_ > 0 || std::string_view(type) != "object") value(type);
+    ++depth_;
+    return true;
+  }
+
+  const std::string& field_;
+  std::string* text_;
+  std::string root_, type_;
+  int64_t depth_ = 0;
+  bool wanted_ = false, seen_ = false;
+};
+
 /// Takes the text out of a line; says what is wrong with it, "" when nothing is.
 std::string take_text(std::string_view line, const std::string& field, std::string* text) {
-  nlohmann::json root = nlohmann::json::parse(line, nullptr, false);
-  if (root.is_discarded()) return "is no JSON";
-  if (!root.is_object()) return gr::text("is no object but ", root.type_name());
-  const auto found = root.find(field);
-  if (found == root.end()) return "has no '" + field + "'";
-  if (!found->is_string()) return gr::text("has a ", found->type_name(), " as '", field, "'");
-  *text = std::move(found->get_ref<std::string&>());
-  return "";
+  TextOfField reader(field, text);
+  return nlohmann::json::sax_parse(line, &reader) ? reader.fault() : "is no JSON";
 }
 
 }  // namespace

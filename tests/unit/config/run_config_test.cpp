@@ -77,9 +77,10 @@ TEST(RunConfig, FusionIsASwitchOrAListOfPatterns) {
 }
 
 TEST(RunConfig, SetErrorsNameTheSet) {
-  EXPECT_EQ(error_of(kSmall, {"run.max_steps=x"}),
-            "--set run.max_steps=x: run.max_steps: got text 'x', wanted a whole number >= 1 and <= "
-            "9007199254740992");
+  EXPECT_EQ(
+      error_of(kSmall, {"run.batch_size=x"}),
+      "--set run.batch_size=x: run.batch_size: got text 'x', wanted a whole number >= 1 and <= "
+      "9007199254740992");
 }
 
 TEST(RunConfig, YML08_MisplacedTopLevelKeySaysWhereItBelongs) {
@@ -105,7 +106,7 @@ TEST(RunConfig, YML09_RefusesTopLevelsThatAreNoMap) {
   EXPECT_EQ(error_of("---\n"), "small.yaml: nothing in it (no keys)");
   EXPECT_NE(error_of("- a\n").find("got a list at the top"), std::string::npos);
   EXPECT_NE(error_of("text\n").find("got text 'text' at the top"), std::string::npos);
-  EXPECT_NE(error_of("{}\n").find("run.max_steps: missing"), std::string::npos);
+  EXPECT_NE(error_of("{}\n").find("run.batch_size: missing"), std::string::npos);
 }
 
 TEST(RunConfig, YML11_MaxGradNormTakesInfAloneOfTheSpecials) {

@@ -43,11 +43,11 @@ class LossScaleRun : public testing::TrainerFixture {
 
 // CLP-02 and engine.md: unscaled before clipping, exactly.
 TEST_F(LossScaleRun, APowerOfTwoChangesNoBit) {
-  for (const char* backend : {"backend=reference", "backend=cpu"}) {
+  for (const char* backend : {"backend.plugin=reference", "backend.plugin=cpu"}) {
     for (const char* accumulate : {"run.accumulate_steps=1", "run.accumulate_steps=3"}) {
       for (const char* clip : {"run.max_grad_norm=.inf", "run.max_grad_norm=0.1"}) {
         const std::vector<std::string> sets = {backend, accumulate, clip};
-        const auto plain = trained(sets, "fp32");
+        const auto plain = trained(sets, "{plugin: fp32}");
         ASSERT_FALSE(plain.empty());
         EXPECT_EQ(trained(sets, "{plugin: scaled, init_scale: 1}"), plain) << backend << accumulate;
         EXPECT_EQ(trained(sets, "{plugin: scaled, init_scale: 65536}"), plain)
@@ -123,7 +123,7 @@ TEST_F(LossScaleRun, TheScheduleWaitsForTheFirstUpdate) {
 
 // CLP-03: a run that cannot be saved ends, with a message.
 TEST_F(LossScaleRun, NaNOnEveryBatchEndsTheRunAfterTwentySkips) {
-  const auto made = trainer({"run.log_interval=1", "precision=fp16"});
+  const auto made = trainer({"run.log_interval=1", "precision.plugin=fp16"});
   ASSERT_NE(made, nullptr);
   poison(*made);
   const Status status = made->run();
@@ -134,7 +134,7 @@ TEST_F(LossScaleRun, NaNOnEveryBatchEndsTheRunAfterTwentySkips) {
 }
 
 TEST_F(LossScaleRun, RestoresItsState) {
-  const auto made = trainer({"precision=fp16"});
+  const auto made = trainer({"precision.plugin=fp16"});
   ASSERT_NE(made, nullptr);
   ASSERT_TRUE(made->loss_scale()->restore({128, 7, 2}).ok());
   const auto report = made->step();

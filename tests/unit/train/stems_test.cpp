@@ -206,12 +206,12 @@ TEST_F(Stems, EvaluationCountsAnObjectiveWhereBatchesHaveIt) {
 }
 
 TEST_F(Stems, BatchOfAnUndeclaredSetIsABugOfThePlugin) {
-  const auto made = stems_trainer({"data.undeclared=true"});
-  ASSERT_NE(made, nullptr);
-  const auto report = made->step();
-  EXPECT_EQ(report.status().code(), GR_INTERNAL);
-  EXPECT_NE(report.status().message().find("set 7 of 1"), std::string::npos)
-      << report.status().message();
+  const std::unique_ptr<Session> session = stems_session({"data.undeclared=true"});
+  ASSERT_NE(session, nullptr);
+  const auto made = Trainer::make(*session);  // which looks at the first batch
+  EXPECT_EQ(made.status().code(), GR_INTERNAL);
+  EXPECT_NE(made.status().message().find("set 7 of 1"), std::string::npos)
+      << made.status().message();
 }
 
 // The plan is made for the longest; another length is bound when it comes, which is no build.

@@ -28,26 +28,35 @@ inline U16 narrow_lanes(F v) {
   return __builtin_convertvector(rounded >> 16, U16);
 }
 
-inline void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
+/// Numbers of 16 bits, by kWiden of a vector, and back by kNarrow.
+template <F (*kWiden)(U16)>
+inline void widen_loop(const uint16_t* x, float* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     U16 bits;
     __builtin_memcpy(&bits, x + i, sizeof bits);
-    store(y + i, widen_lanes(bits));
+    store(y + i, kWiden(bits));
   }
   U16 bits = {};
   __builtin_memcpy(&bits, x + i, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
-  store_part(y + i, widen_lanes(bits), n - i);
+  store_part(y + i, kWiden(bits), n - i);
 }
-
-inline void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
+template <U16 (*kNarrow)(F)>
+inline void narrow_loop(const float* x, uint16_t* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const U16 bits = narrow_lanes(load(x + i));
+    const U16 bits = kNarrow(load(x + i));
     __builtin_memcpy(y + i, &bits, sizeof bits);
   }
-  const U16 bits = narrow_lanes(load_part(x + i, n - i));
+  const U16 bits = kNarrow(load_part(x + i, n - i));
   __builtin_memcpy(y + i, &bits, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+}
+
+inline void from_bfloat16_loop(const uint16_t* x, float* y, int64_t n) {
+  widen_loop<widen_lanes>(x, y, n);
+}
+inline void to_bfloat16_loop(const float* x, uint16_t* y, int64_t n) {
+  narrow_loop<narrow_lanes>(x, y, n);
 }
 
 inline void round_bfloat16_loop(const float* x, float* y, int64_t n) {

@@ -47,25 +47,10 @@ inline U16 narrow_half_lanes(F v) {
 }
 
 inline void from_float16_loop(const uint16_t* x, float* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    U16 bits;
-    __builtin_memcpy(&bits, x + i, sizeof bits);
-    store(y + i, widen_half_lanes(bits));
-  }
-  U16 bits = {};
-  __builtin_memcpy(&bits, x + i, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
-  store_part(y + i, widen_half_lanes(bits), n - i);
+  widen_loop<widen_half_lanes>(x, y, n);
 }
-
 inline void to_float16_loop(const float* x, uint16_t* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const U16 bits = narrow_half_lanes(load(x + i));
-    __builtin_memcpy(y + i, &bits, sizeof bits);
-  }
-  const U16 bits = narrow_half_lanes(load_part(x + i, n - i));
-  __builtin_memcpy(y + i, &bits, static_cast<uint64_t>(n - i) * sizeof(uint16_t));
+  narrow_loop<narrow_half_lanes>(x, y, n);
 }
 
 }  // namespace

@@ -87,29 +87,6 @@ void weights_grad_row(float* e, float* g, float inverse, int64_t n) {
   }
 }
 
-// The first `n` lanes, or all: sizes known to the compiler where it matters.
-inline F read_lanes(const float* x, int64_t n) { return n >= kLanes ? load(x) : load_part(x, n); }
-inline F read_lanes(const uint16_t* x, int64_t n) {
-  U16 bits = {};
-  if (n >= kLanes) {
-    __builtin_memcpy(&bits, x, sizeof bits);
-  } else {
-    __builtin_memcpy(&bits, x, static_cast<uint64_t>(n) * sizeof *x);
-  }
-  return widen_lanes(bits);
-}
-inline void write_lanes(F v, float* y, int64_t n) {
-  n >= kLanes ? store(y, v) : store_part(y, v, n);
-}
-inline void write_lanes(F v, uint16_t* y, int64_t n) {
-  const U16 bits = narrow_lanes(v);
-  if (n >= kLanes) {
-    __builtin_memcpy(y, &bits, sizeof bits);
-  } else {
-    __builtin_memcpy(y, &bits, static_cast<uint64_t>(n) * sizeof *y);
-  }
-}
-
 /// Pairs (a, b) become (a cos - b sin, a sin + b cos), `half` of each; y may be x.
 template <class T>
 void rotate_halves_row(const T* x, const float* cos, const float* sin, T* y, int64_t half) {

@@ -11,34 +11,22 @@
 namespace gradrack::cpu {
 namespace {
 
-inline U bits_of(F v) {
-  U bits;
-  __builtin_memcpy(&bits, &v, sizeof bits);
-  return bits;
-}
-
-inline F float_of(U bits) {
-  F v;
-  __builtin_memcpy(&v, &bits, sizeof v);
-  return v;
-}
-
 inline F widen_half_lanes(U16 half) {
   const U wide = __builtin_convertvector(half, U);
   const U magnitude = (wide & 0x7fffu) << 13;
   const U exponent = magnitude & 0x0f800000u;
   const U moved = magnitude + (112u << 23);
-  const U subnormal = bits_of(float_of(moved + (1u << 23)) - float_of((113u << 23) + U{}));
+  const U subnormal = as_bits(as_float(moved + (1u << 23)) - as_float((113u << 23) + U{}));
   const U finite = exponent == 0 ? subnormal : moved;
   const U bits = exponent == 0x0f800000u ? moved + (112u << 23) : finite;
-  return float_of(bits | (wide & 0x8000u) << 16);
+  return as_float(bits | (wide & 0x8000u) << 16);
 }
 
 inline U16 narrow_half_lanes(F v) {
-  const U all = bits_of(v);
+  const U all = as_bits(v);
   const U bits = all & 0x7fffffffu;
   const U normal = (bits - (112u << 23) + 0xfffu + ((bits >> 13) & 1u)) >> 13;
-  const U subnormal = bits_of(float_of(bits) + 0.5f) - 0x3f000000u;  // the bits of 0.5
+  const U subnormal = as_bits(as_float(bits) + 0.5f) - 0x3f000000u;  // the bits of 0.5
   const U finite = bits < (113u << 23) ? subnormal : normal;
   const U number = bits >= (143u << 23) ? 0x7c00u + U{} : finite;
   const U quiet = 0x7e00u | ((bits >> 13) & 0x1ffu);

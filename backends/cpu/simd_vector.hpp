@@ -67,16 +67,17 @@ inline F rounded(F v) {
   return v;
 #endif
 }
-inline I as_int(F v) {
-  I i;
-  __builtin_memcpy(&i, &v, sizeof i);
-  return i;
+template <class To, class From>
+inline To same_bits(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &v, sizeof to);
+  return to;
 }
-inline F as_float(I i) {
-  F v;
-  __builtin_memcpy(&v, &i, sizeof v);
-  return v;
-}
+inline I as_int(F v) { return same_bits<I>(v); }
+inline U as_bits(F v) { return same_bits<U>(v); }
+inline F as_float(I i) { return same_bits<F>(i); }
+inline F as_float(U bits) { return same_bits<F>(bits); }
 inline D widen_low(F v) {
   Half h;
   __builtin_memcpy(&h, &v, sizeof h);

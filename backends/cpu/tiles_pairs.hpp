@@ -19,10 +19,11 @@ constexpr int kBlockNumbers = kGroup * kStep;
 
 static_assert(kLanes == kGroup);
 
-template <bool kWhole>
-inline U16 read_narrow(const float* from, int64_t n) {
-  return narrow_lanes(kWhole ? load(from) : load_part(from, n));
+/// The first `n` numbers, or a vector of them, as bfloat16.
+inline U16 read_narrow(const uint16_t* from, int64_t n) {
+  return n >= kLanes ? load(from) : load_part(from, n);
 }
+inline U16 read_narrow(const float* from, int64_t n) { return narrow_lanes(read_lanes(from, n)); }
 
 /// Numbers p and p + 1 (zeros where the block ends before) of `n` lines that lie side by side.
 template <class T, bool kWhole>
@@ -34,9 +35,10 @@ inline U read_across(const Lines& from, int64_t a, int64_t p, int64_t n, int64_t
   } else if (left <= 0) {
     return U{};
   }
-  const U low = __builtin_convertvector(read_narrow<kWhole>(source, n), U);
+  const int64_t lanes = kWhole ? kLanes : n;
+  const U low = __builtin_convertvector(read_narrow(source, lanes), U);
   if (!kWhole && left == 1) return low;
-  return low | __builtin_convertvector(read_narrow<kWhole>(source + from.k, n), U) << 16;
+  return low | __builtin_convertvector(read_narrow(source + from.k, lanes), U) << 16;
 }
 
 /// The pairs of line `a` from number p of k on, whose numbers lie side by side.
@@ -45,11 +47,11 @@ inline U read_along(const Lines& from, int64_t a, int64_t p, int64_t left) {
   const T* const source = from.at<T>(a, p);
   U16 halves[2] = {};
   if constexpr (kWhole) {
-    halves[0] = read_narrow<true>(source, kLanes);
-    halves[1] = read_narrow<true>(source + kLanes, kLanes);
+    halves[0] = read_narrow(source, kLanes);
+    halves[1] = read_narrow(source + kLanes, kLanes);
   } else {
-    halves[0] = read_narrow<false>(source, at_most(left, kLanes));
-    if (left > kLanes) halves[1] = read_narrow<false>(source + kLanes, left - kLanes);
+    halves[0] = read_narrow(source, at_most(left, kLanes));
+    if (left > kLanes) halves[1] = read_narrow(source + kLanes, left - kLanes);
   }
   U pairs;
   __builtin_memcpy(&pairs, halves, sizeof pairs);

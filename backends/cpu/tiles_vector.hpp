@@ -26,25 +26,6 @@ struct Lines {
   int64_t line, k;
 };
 
-/// kLanes numbers that lie side by side, or n and then zeros.
-template <bool kWhole>
-inline F read_floats(const float* from, int64_t n) {
-  return kWhole ? load(from) : load_part(from, n);
-}
-template <bool kWhole>
-inline U16 read_narrow(const uint16_t* from, int64_t n) {
-#if defined(__AVX512F__)
-  if constexpr (!kWhole) return (U16)_mm256_maskz_loadu_epi16(first_lanes(n), from);
-#endif
-  U16 bits = {};
-  __builtin_memcpy(&bits, from, kWhole ? sizeof bits : static_cast<uint64_t>(n) * sizeof *from);
-  return bits;
-}
-template <bool kWhole>
-inline F read_floats(const uint16_t* from, int64_t n) {
-  return widen_lanes(read_narrow<kWhole>(from, n));
-}
-
 /// Of each pair of rows (i, i + kWidth), swaps the blocks of kWidth numbers off the diagonal.
 template <int kWidth, class V>
 inline void turn_blocks(V* v) {
@@ -83,7 +64,7 @@ inline void pack_lanes(const Lines& from, int64_t a, int64_t n, int64_t k, int64
     for (int64_t p = 0; p < k; ++p) {
       const T* const source = from.at<T>(a, p);
       __builtin_prefetch(source + kAhead * from.k);
-      store(to + p * room, read_floats<kWhole>(source, n));
+      store(to + p * room, read_lanes(source, kWhole ? kLanes : n));
     }
     return;
   }
@@ -91,14 +72,14 @@ inline void pack_lanes(const Lines& from, int64_t a, int64_t n, int64_t k, int64
   int64_t p = 0;
   for (; p + kLanes <= k; p += kLanes) {
     for (int64_t i = 0; i < kLanes; ++i) {
-      v[i] = kWhole || i < n ? read_floats<true>(from.at<T>(a + i, p), kLanes) : F{};
+      v[i] = kWhole || i < n ? read_lanes(from.at<T>(a + i, p), kLanes) : F{};
     }
     turn(v);
     for (int64_t i = 0; i < kLanes; ++i) store(to + (p + i) * room, v[i]);
   }
   if (p == k) return;
   for (int64_t i = 0; i < kLanes; ++i) {
-    v[i] = i < n ? read_floats<false>(from.at<T>(a + i, p), k - p) : F{};
+    v[i] = i < n ? read_lanes(from.at<T>(a + i, p), k - p) : F{};
   }
   turn(v);
   for (int64_t i = 0; i < k - p; ++i) store(to + (p + i) * room, v[i]);
@@ -124,12 +105,6 @@ inline void pack_floats(const Factor& from, bool lines_are_rows, int64_t width, 
   const Lines lines(from, lines_are_rows);
   if (from.narrow) return pack_lines<uint16_t>(lines, width, room, k, to);
   pack_lines<float>(lines, width, room, k, to);
-}
-
-inline void put_lanes(F v, float* y) { store(y, v); }
-inline void put_lanes(F v, uint16_t* y) {
-  const U16 bits = narrow_lanes(v);
-  __builtin_memcpy(y, &bits, sizeof bits);
 }
 
 #if defined(__AVX512F__)
@@ -169,14 +144,12 @@ inline void put_rows(const float* sums, int64_t row_sums, int64_t rows, int64_t 
   for (int64_t i = 0; i < rows; ++i, sums += row_sums, y += target.row) {
     for (int64_t j = 0; j < whole; j += kLanes) {
       const F v = load(sums + j) * alpha;
-      put_lanes(plus != nullptr ? load(plus + j) + v : v, y + j);
+      write_lanes(plus != nullptr ? load(plus + j) + v : v, y + j, kLanes);
     }
     if (rest > 0) {
       F v = load_part(sums + whole, rest) * alpha;
       if (plus != nullptr) v = load_part(plus + whole, rest) + v;
-      T end[kLanes];
-      put_lanes(v, end);
-      __builtin_memcpy(y + whole, end, static_cast<uint64_t>(rest) * sizeof(T));
+      write_lanes(v, y + whole, rest);
     }
     if (plus != nullptr) plus += target.row;
   }
@@ -193,8 +166,8 @@ template <class T>
 inline void get_rows(const T* x, int64_t row, int64_t rows, int64_t columns, float* to) {
   for (int64_t i = 0; i < rows; ++i, x += row, to += columns) {
     int64_t j = 0;
-    for (; j + kLanes <= columns; j += kLanes) store(to + j, read_floats<true>(x + j, kLanes));
-    if (j < columns) store_part(to + j, read_floats<false>(x + j, columns - j), columns - j);
+    for (; j + kLanes <= columns; j += kLanes) store(to + j, read_lanes(x + j, kLanes));
+    if (j < columns) store_part(to + j, read_lanes(x + j, columns - j), columns - j);
   }
 }
 

@@ -68,6 +68,7 @@ std::map<ValueId, const Node*> gates_of(const Graph& graph) {
 
 Result<Graph> remake_gates(const Graph& graph) {
   const std::map<ValueId, const Node*> gates = gates_of(graph);
+  if (gates.empty()) return graph;
   std::map<ValueId, ValueId> remade;  // by the old result
   Graph out(graph.ops());
   Replay replay(graph, out);

@@ -110,6 +110,7 @@ Status enter_library(const gr_plugin_header_t& header, Library* library) {
   library->id = plugin.id != nullptr ? plugin.id : "";
   library->version = plugin.version != nullptr ? plugin.version : "";
   library->abi_minor = plugin.abi_minor;
+  library->get_extension = plugin.get_extension;
   if (library->id.empty()) return broken("its id is empty");
   GR_TRY(read_factories(header, plugin, host, library));
   library_entered(library->path, host, plugin.stop);

@@ -37,6 +37,7 @@ struct Library {
   std::string version;
   uint32_t abi_minor = 0;
   std::vector<Factory> factories;
+  const void* (*get_extension)(const char* id) = nullptr;  ///< of the library; may be NULL
 };
 
 /// The kinds this host knows, in the order of a run file.

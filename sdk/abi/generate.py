@@ -21,8 +21,8 @@ EXTENSIONS = ["gr_cache_t", "gr_cancel_t", "gr_dtype_support_t", "gr_thread_chec
               "gr_value_change_t"]
 # Extensions that a plugin offers.
 OFFERED = ["gr_batch_t", "gr_capture_t", "gr_direction_t", "gr_fusion_t", "gr_loss_scale_t",
-           "gr_precision_choice_t", "gr_precision_inputs_t", "gr_preview_t", "gr_timing_t",
-           "gr_wrapper_t"]
+           "gr_model_facts_t", "gr_model_weights_t", "gr_model_writer_t", "gr_precision_choice_t",
+           "gr_precision_inputs_t", "gr_preview_t", "gr_timing_t", "gr_wrapper_t"]
 
 DOC_HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # The functions of the plugin ABI

@@ -40,9 +40,10 @@ struct Attr {
   Attr(const char* n, const char* v) : name(n), value(std::string(v)) {}
   Attr(const char* n, std::initializer_list<int64_t> v) : name(n), value(std::vector<int64_t>(v)) {}
   Attr(const char* n, std::vector<int64_t> v) : name(n), value(std::move(v)) {}
+  Attr(const char* n, std::vector<double> v) : name(n), value(std::move(v)) {}
 
   const char* name;
-  std::variant<int64_t, double, std::string, std::vector<int64_t>> value;
+  std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>> value;
 };
 
 /// Initial values; random ones depend on (seed, name of the parameter) alone.
@@ -76,6 +77,8 @@ class GraphBuilder {
               gr_dtype_t dtype = GR_FLOAT32);
   Value scalar(double number, gr_dtype_t dtype = GR_FLOAT32);  ///< []
   Value boolean(bool flag);                                    ///< bool []
+  /// A dense tensor of `dims` as it stands in memory, row-major; copied.
+  Value constant(const void* data, gr_dtype_t dtype, std::vector<int64_t> dims);
 
   // Nodes.
 
@@ -137,7 +140,6 @@ class GraphBuilder {
   };
 
  private:
-  Value constant(const void* data, gr_dtype_t dtype, std::vector<int64_t> dims);
   static gr_parameter_t describe(const std::string& name, const std::vector<Dim>& dims,
                                  gr_init_t init, int32_t role, gr_dtype_t dtype);
 
@@ -249,6 +251,10 @@ inline gr_attr_t raw_attr(const Attr& attr) {
   } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
     raw.type = GR_ATTR_STRING;
     raw.s = s->c_str();
+  } else if (const auto* reals = std::get_if<std::vector<double>>(&attr.value)) {
+    raw.type = GR_ATTR_FLOATS;
+    raw.floats = reals->data();
+    raw.count = reals->size();
   } else {
     const auto& list = std::get<std::vector<int64_t>>(attr.value);
     raw.type = GR_ATTR_INTS;

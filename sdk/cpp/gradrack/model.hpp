@@ -2,8 +2,10 @@
 // Model<T>: the factory of a model class. See plugin.hpp for the constants.
 //
 // T needs:  void build(GraphBuilder& g, const gr_model_context_t& context) const;   // [plan]
-// It appends inputs, parameters, nodes, objectives and outputs. Invariant: the graphs for training
-// and for evaluation declare the same parameters and buffers in the same order.
+// It appends inputs, parameters, nodes, objectives and outputs. A model that read a file may have
+//   const void* get_extension(std::string_view id);   // [any] a table of model_file.h, or nullptr
+// Invariant: the graphs for training and for evaluation declare the same parameters and buffers in
+// the same order.
 #pragma once
 
 #include <string_view>
@@ -31,9 +33,22 @@ class Model : public Factory<Model<T>, T, gr_model_t> {
 
  public:
   static constexpr const char* kKind = "model";
-  static void fill(gr_model_t& table) { table.build = build; }
+  static void fill(gr_model_t& table) {
+    table.build = build;
+    if constexpr (kExtends) table.get_extension = get_extension;
+  }
 
  private:
+  static constexpr bool kExtends = requires(T model) { model.get_extension(std::string_view()); };
+
+  static const void* get_extension(void* self, const char* id) noexcept {
+    if constexpr (kExtends) {
+      return Base::instance(self).get_extension(id);
+    } else {
+      return nullptr;
+    }
+  }
+
   static int32_t build(void* self, const gr_builder_t* builder, const gr_model_context_t* context,
                        gr_error_t* err) noexcept {
     return guarded(err, [&] {

@@ -22,7 +22,7 @@ class Options {
   explicit Options(const gr_options_t* raw) : raw_(raw) {}
 
   /// The value of option `name`. T: bool, int64_t, double (also of an int), std::string,
-  /// std::span<const int64_t>, std::span<const double>. [any]
+  /// std::span<const int64_t>, std::span<const double>, std::span<const char* const>. [any]
   template <typename T>
   T get(const char* name) const {
     const gr_option_value_t& v = find(name);
@@ -36,6 +36,8 @@ class Options {
       return expect(v, v.type == GR_OPTION_STRING || v.type == GR_OPTION_PATH, "text").s;
     } else if constexpr (std::is_same_v<T, std::span<const int64_t>>) {
       return {expect(v, v.type == GR_OPTION_INT_LIST, "list of ints").ints, v.count};
+    } else if constexpr (std::is_same_v<T, std::span<const char* const>>) {
+      return {expect(v, v.type == GR_OPTION_STRING_LIST, "list of texts").strings, v.count};
     } else {
       static_assert(std::is_same_v<T, std::span<const double>>, "no option has this type");
       return {expect(v, v.type == GR_OPTION_FLOAT_LIST, "list of floats").floats, v.count};

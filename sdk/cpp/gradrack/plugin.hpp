@@ -100,7 +100,8 @@ class Factory {
 /// What GRADRACK_PLUGIN's entry does: negotiate, then list the factories. [main]
 template <typename... Factories>
 int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const char* id,
-              const char* version, int32_t (*stop)(int64_t, gr_error_t*)) noexcept {
+              const char* version, int32_t (*stop)(int64_t, gr_error_t*),
+              const void* (*get_extension)(const char*)) noexcept {
   static const gr_factory_t* const kTable[] = {Factories::get()...};
   const int32_t status = gr_negotiate(host, &out->abi_minor, err);
   if (status != GR_OK) return status;
@@ -109,6 +110,7 @@ int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const ch
   out->id = id;
   out->version = version;
   if (GR_HAS(out, stop)) out->stop = stop;
+  if (GR_HAS(out, get_extension)) out->get_extension = get_extension;
   return GR_OK;
 }
 
@@ -117,14 +119,19 @@ int32_t enter(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err, const ch
 /// Defines the one exported symbol of the library:
 ///   GRADRACK_PLUGIN("com.acme.lion", "1.0.0", gradrack::sdk::Optimizer<Lion>, ...)
 /// A library with threads of its own uses GRADRACK_PLUGIN_WITH_STOP(id, version, stop, ...), with
-/// a noexcept `stop` as gr_plugin_t describes it.
+/// a noexcept `stop` as gr_plugin_t describes it; one with extensions of the library as a whole
+/// GRADRACK_PLUGIN_WITH_EXTENSIONS(id, version, get_extension, ...).
 #define GRADRACK_PLUGIN(plugin_id, plugin_version, ...) \
-  GRADRACK_PLUGIN_WITH_STOP(plugin_id, plugin_version, nullptr, __VA_ARGS__)
-#define GRADRACK_PLUGIN_WITH_STOP(plugin_id, plugin_version, plugin_stop, ...)                 \
+  GRADRACK_PLUGIN_ENTRY(plugin_id, plugin_version, nullptr, nullptr, __VA_ARGS__)
+#define GRADRACK_PLUGIN_WITH_STOP(plugin_id, plugin_version, plugin_stop, ...) \
+  GRADRACK_PLUGIN_ENTRY(plugin_id, plugin_version, plugin_stop, nullptr, __VA_ARGS__)
+#define GRADRACK_PLUGIN_WITH_EXTENSIONS(plugin_id, plugin_version, plugin_extension, ...) \
+  GRADRACK_PLUGIN_ENTRY(plugin_id, plugin_version, nullptr, plugin_extension, __VA_ARGS__)
+#define GRADRACK_PLUGIN_ENTRY(plugin_id, plugin_version, plugin_stop, plugin_extension, ...)   \
   namespace {                                                                                  \
   int32_t gradrack_entry(const gr_host_t* host, gr_plugin_t* out, gr_error_t* err) noexcept {  \
     return ::gradrack::sdk::enter<__VA_ARGS__>(host, out, err, plugin_id, plugin_version,      \
-                                               plugin_stop);                                   \
+                                               plugin_stop, plugin_extension);                 \
   }                                                                                            \
   }                                                                                            \
   extern "C" {                                                                                 \

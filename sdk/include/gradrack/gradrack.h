@@ -14,6 +14,7 @@
 #include "gradrack/lr_schedule.h"
 #include "gradrack/metrics.h"
 #include "gradrack/model.h"
+#include "gradrack/model_file.h"
 #include "gradrack/optimizer.h"
 #include "gradrack/options.h"
 #include "gradrack/philox.h"

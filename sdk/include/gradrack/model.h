@@ -18,6 +18,10 @@ typedef struct gr_model_context {
   uint32_t struct_size;
   int32_t training;            ///< 1: dropout and batch statistics are on
   const gr_data_info_t* data;  ///< what the data plugin offers; NULL when there is none (tools)
+  /// 1: the graph is written to a file. It may compute from parameters alone what a weight is in
+  /// the end (an adapter added to it): the host computes that once. Since 1.1. Evaluation form.
+  int32_t exporting;
+  int32_t reserved;
 } gr_model_context_t;
 
 typedef struct gr_model {

@@ -97,6 +97,8 @@ static inline const gr_option_value_t* gr_options_find(const gr_options_t* optio
   { sizeof(gr_option_t), 0, name, GR_OPTION_STRING, 0, def, -INFINITY, INFINITY, choices, help }
 #define GR_OPT_STRING(name, def, help) \
   { sizeof(gr_option_t), 0, name, GR_OPTION_STRING, 0, def, -INFINITY, INFINITY, NULL, help }
+#define GR_OPT_STRINGS(name, def, help) \
+  { sizeof(gr_option_t), 0, name, GR_OPTION_STRING_LIST, 0, def, -INFINITY, INFINITY, NULL, help }
 #define GR_OPT_PATH_REQUIRED(name, help)                                                         \
   {                                                                                              \
     sizeof(gr_option_t), GR_OPTION_REQUIRED, name, GR_OPTION_PATH, 0, NULL, -INFINITY, INFINITY, \

@@ -46,6 +46,14 @@ struct TrainedParameter {
   std::string count_scalar = kStepNumber;
 };
 
+/// Whether gradients of any group are clipped, `run_norm` being that of groups without one of their
+/// own.
+inline bool clips(const std::vector<GroupUpdate>& groups, double run_norm) {
+  return std::any_of(groups.begin(), groups.end(), [run_norm](const GroupUpdate& group) {
+    return std::isfinite(group.max_grad_norm > 0 ? group.max_grad_norm : run_norm);
+  });
+}
+
 struct StepGraphRequest {
   const Graph* graph = nullptr;  ///< differentiated and retyped
   std::vector<TrainedParameter> parameters;
@@ -60,15 +68,7 @@ struct StepGraphRequest {
 
   /// Updates wait for the loss alone, not for the norm of all gradients: no gradient is scaled by
   /// it, and where it is not finite the step is taken back. The same bits either way.
-  bool optimistic() const { return can_take_back && !clips(); }
-  /// The norm that a group's gradients are clipped by.
-  double norm_of(const GroupUpdate& group) const {
-    return group.max_grad_norm > 0 ? group.max_grad_norm : max_grad_norm;
-  }
-  bool clips() const {
-    return std::any_of(groups.begin(), groups.end(),
-                       [this](const GroupUpdate& group) { return std::isfinite(norm_of(group)); });
-  }
+  bool optimistic() const { return can_take_back && !clips(groups, max_grad_norm); }
 };
 
 /// Names of the scalars that a step graph with `update` gives: float64 but for ok.

@@ -237,7 +237,8 @@ Result<Graph> Planner::step_graph(const StepVariant& variant) const {
   request.rounding = update_rounding_of(setup_.precision->instance.table());
   request.loss_scaled = loss_scale_of(setup_.precision->instance.table()) != nullptr;
   request.can_take_back = session_.config.run.undo;  // Trainer::read_results
-  return make_step_graph(request);
+  GR_ASSIGN(const Graph graph, make_step_graph(request));
+  return simplified(graph);
 }
 
 std::map<std::string, std::string> Planner::evaluation_states() const {
@@ -287,7 +288,7 @@ Result<std::shared_ptr<const Plan>> Planner::build(const Graph& graph, const Bin
   }
   request.memory_limit = session_.config.memory_limit_bytes;
   request.undo = session_.config.run.undo;
-  request.take_back = request.undo && !std::isfinite(session_.config.run.max_grad_norm);
+  request.take_back = request.undo && !clips(group_updates(), session_.config.run.max_grad_norm);
   request.fuse = fuse_switch(session_.config);
   auto made = make_plan(request);
   // That no backend of the chain runs a node is about the plugins that were chosen.
@@ -324,8 +325,7 @@ Result<Planned> Planner::plan(const StepVariant& variant, bool afresh) const {
   const int64_t rows = session_.config.run.batch_size;
   GR_ASSIGN(const Bindings bindings, feed_.bindings(training_, rows, variant.sizes));
   return get(std::move(made), afresh, bindings, [&]() -> PlanCache::Answer {
-    GR_ASSIGN(const Graph graph, step_graph(variant));
-    GR_ASSIGN(const Graph simple, simplified(graph));
+    GR_ASSIGN(const Graph simple, step_graph(variant));
     if (session_.config.recompute != Recompute::kStages) return build(simple, bindings);
     GR_ASSIGN(const BoundGraph bound, bind_graph(simple, bindings));
     return build_forgetful(bound, bindings, forget_blocks(forward_blocks(simple)));

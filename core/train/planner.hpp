@@ -84,6 +84,7 @@ class Planner {
   std::string optimizer_text() const;
   Result<std::string> shapes(const Graph& model, int64_t rows, const BatchSizes& sizes) const;
   std::vector<ObjectiveTerm> terms(const StepVariant& variant) const;
+  /// Simplified.
   Result<Graph> step_graph(const StepVariant& variant) const;
   std::vector<GroupUpdate> group_updates() const;
   Result<Graph*> evaluation_model();

@@ -84,8 +84,7 @@ Result<std::shared_ptr<const Plan>> Planner::plan_within(const StepVariant& vari
                                                          int64_t arena_bytes) const {
   const int64_t rows = session_.config.run.batch_size;
   GR_ASSIGN(const Bindings bindings, feed_.bindings(training_, rows, variant.sizes));
-  GR_ASSIGN(const Graph graph, step_graph(variant));
-  GR_ASSIGN(const Graph simple, simplified(graph));
+  GR_ASSIGN(const Graph simple, step_graph(variant));
   GR_ASSIGN(const BoundGraph bound, bind_graph(simple, bindings));
   GR_ASSIGN(std::vector<Rung> ladder, make_ladder(bound, bindings));
   // First those that may fit, in the order of their cost; then the others, for the least of all.

@@ -37,6 +37,26 @@ TEST_F(Clipping, AGroupWithItsOwnNormHasNoPartInTheOthers) {
       << "infinity: not at all, whatever the run says";
 }
 
+// Where no group clips the updates do not wait for the norm, whatever the run's own is.
+TEST_F(Clipping, GroupsThatDoNotClipAreTakenBackToo) {
+  const auto made = trainer({"run.max_grad_norm=0.05", "model.tied=false",
+                             "optimizer.groups=[{match: ['*'], max_grad_norm: .inf}]"});
+  ASSERT_NE(made, nullptr);
+  expect_non_finite_norm_is_taken_back(*made);
+}
+
+// Where one clips they do, and there is nothing to take back.
+TEST_F(Clipping, AGroupThatClipsNeedsNoCopiesToTakeBack) {
+  const auto copies = [&](const char* clip, const char* groups) {
+    const auto made = trainer(
+        {std::string("run.max_grad_norm=") + clip, std::string("optimizer.groups=") + groups});
+    return made == nullptr ? size_t{0} : plan_of(*made).undo.copies.size();
+  };
+  EXPECT_GT(copies(".inf", "[]"), 0u);
+  EXPECT_EQ(copies("1", "[]"), 0u);
+  EXPECT_EQ(copies(".inf", "[{rank: 2, max_grad_norm: 0.05}]"), 0u);
+}
+
 TEST_F(Clipping, MaxTokensSaysHowManySteps) {
   const std::string output = ::testing::TempDir() + "max_tokens_run";
   const auto made = trainer(

@@ -32,13 +32,6 @@ class LossScaleRun : public testing::TrainerFixture {
     }
     return out;
   }
-  static void poison(Trainer& trainer) {
-    Store& store = trainer.programs().store();
-    const StoredTensor& weight = *store.find("norm_f.weight");
-    std::vector<float> nan(static_cast<size_t>(weight.bytes) / sizeof(float),
-                           std::numeric_limits<float>::quiet_NaN());
-    ASSERT_TRUE(store.write(weight.name, std::as_bytes(std::span(nan))).ok());
-  }
 };
 
 // CLP-02 and engine.md: unscaled before clipping, exactly.

@@ -141,16 +141,37 @@ const Plan& TrainerFixture::plan_of(Trainer& trainer) {
   return (*program)->executor->plan();
 }
 
+void TrainerFixture::fill(Trainer& trainer, const char* name, float even, float odd) {
+  Store& store = trainer.programs().store();
+  std::vector<float> numbers(static_cast<size_t>(store.find(name)->bytes) / sizeof(float));
+  for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = k % 2 == 0 ? even : odd;
+  ASSERT_TRUE(store.write(name, std::as_bytes(std::span(numbers))).ok());
+}
+
+void TrainerFixture::poison(Trainer& trainer) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  fill(trainer, "norm_f.weight", nan, nan);
+}
+
 void TrainerFixture::expect_non_finite_step_changes_nothing(Trainer& trainer) {
   steps(trainer, 1);
-  Store& store = trainer.programs().store();
-  const StoredTensor& weight = *store.find("norm_f.weight");
-  std::vector<float> poison(static_cast<size_t>(weight.bytes) / sizeof(float),
-                            std::numeric_limits<float>::quiet_NaN());
-  ASSERT_TRUE(store.write(weight.name, std::as_bytes(std::span(poison))).ok());
+  poison(trainer);
   const std::vector<std::byte> before = parameters(trainer);
   const auto report = trainer.step();
   ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_FALSE(report->updated);
+  EXPECT_EQ(parameters(trainer), before);
+}
+
+void TrainerFixture::expect_non_finite_norm_is_taken_back(Trainer& trainer) {
+  steps(trainer, 1);
+  fill(trainer, "norm_f.weight", 0, 0);
+  fill(trainer, "head.weight", 3e38f, -3e38f);
+  const std::vector<std::byte> before = parameters(trainer);
+  const auto report = trainer.step();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(std::isfinite(report->loss)) << report->loss;
+  EXPECT_FALSE(std::isfinite(report->grad_norm)) << report->grad_norm;
   EXPECT_FALSE(report->updated);
   EXPECT_EQ(parameters(trainer), before);
 }

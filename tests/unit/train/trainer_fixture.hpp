@@ -50,6 +50,12 @@ class TrainerFixture : public ::testing::Test {
   static std::filesystem::path folder_of(Trainer& trainer);
   /// The plan of a step of one microbatch with all objectives.
   static const Plan& plan_of(Trainer& trainer);
+  /// Gives a float32 parameter two numbers in turn.
+  static void fill(Trainer& trainer, const char* name, float even, float odd);
+  /// A weight that is NaN.
+  static void poison(Trainer& trainer);
+  /// The same with gradients whose norm overflows under a finite loss, with model.tied=false.
+  void expect_non_finite_norm_is_taken_back(Trainer& trainer);
   /// One good step, a poisoned weight, one more: it must not update, nor change a byte.
   static void expect_non_finite_step_changes_nothing(Trainer& trainer);
 

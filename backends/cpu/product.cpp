@@ -11,14 +11,11 @@
 namespace gradrack::cpu {
 namespace {
 
-constexpr int64_t kAlign = 64;
 constexpr int64_t kMostRows = 128;                // of a task
 constexpr int64_t kTaskBytes = int64_t{1} << 19;  // of A and sums: a part of the second cache
 constexpr int64_t kLargestTile = 32 * 32;
 constexpr int64_t kMostSums = int64_t{16} << 20;  // bytes put aside between passes
 constexpr int64_t kPackedAtOnce = 32;             // numbers of k; a multiple of every table's depth
-
-int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Numbers of k in a block: so many that its panel of B takes a good part of the first cache.
 int64_t block_depth(const TileLoops& loops) { return loops.narrow ? 512 : 384; }

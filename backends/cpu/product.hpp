@@ -136,7 +136,11 @@ class Product {
   };
 
   class Flow;
+  static constexpr int64_t kAlign = 64;
   static int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+  static int64_t up(int64_t n, int64_t unit) { return parts_of(n, unit) * unit; }
+  /// Places for packed B: two where one is read while the next pass is packed.
+  int64_t places() const { return threads_ > 1 && passes_.size() > 1 ? 2 : 1; }
 
   void cut_columns();
   int64_t pass_depth(int64_t limit) const;

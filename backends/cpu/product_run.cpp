@@ -16,8 +16,6 @@
 namespace gradrack::cpu {
 namespace {
 
-constexpr int64_t kAlign = 64;
-
 /// The calling thread's AMX tiles, where the loops want them.
 class OpenTiles {
  public:
@@ -66,7 +64,7 @@ Product::Task Product::make_task(const Pass& pass, const Range& range, const Pro
   Task task{&pass,  range.row, range.rows, 0,      range.first_panel, range.last_panel, &data,
             packed, nullptr,   0,          scratch};
   const int64_t tiles = parts_of(range.rows, loops_.rows);
-  task.height = parts_of(parts_of(range.rows, tiles), loops_.row_group) * loops_.row_group;
+  task.height = up(parts_of(range.rows, tiles), loops_.row_group);
   if (sums_bytes_ > 0) {
     task.row_sums = static_cast<int64_t>(passes_[0].panels()) * loops_.columns;
     task.sums = reinterpret_cast<float*>(sums) + range.row * task.row_sums +
@@ -94,7 +92,7 @@ class Product::Flow {
       : product_(product),
         data_(data),
         packed_(workspace),
-        sums_(workspace + 2 * p().packed_bytes_) {
+        sums_(workspace + p().places() * p().packed_bytes_) {
     char* const counters = sums_ + p().sums_bytes_ + p().threads_ * p().scratch_bytes_;
     passes_ = reinterpret_cast<Done*>(counters);
     rounds_ = reinterpret_cast<std::atomic<int32_t>*>(passes_ + p().passes_.size());
@@ -181,8 +179,8 @@ int64_t Product::most_tasks() const {
 
 int64_t Product::workspace_bytes() const {
   const int64_t bytes =
-      2 * packed_bytes_ + sums_bytes_ + threads_ * scratch_bytes_ + Flow::bytes(*this);
-  return parts_of(bytes, kAlign) * kAlign;
+      places() * packed_bytes_ + sums_bytes_ + threads_ * scratch_bytes_ + Flow::bytes(*this);
+  return up(bytes, kAlign);
 }
 
 void Product::run(Pool& pool, const ProductData& data, void* workspace) const {
@@ -196,7 +194,7 @@ void Product::run_alone(const ProductData& data, void* workspace) const {
   if (shape_.rows == 0) return;
   const OpenTiles open(loops_);
   char* const packed = static_cast<char*>(workspace);
-  char* const sums = packed + 2 * packed_bytes_;
+  char* const sums = packed + places() * packed_bytes_;
   for (const Pass& pass : passes_) {
     pack_piece(pass, 0, 1, data, packed);
     for (int64_t k = 0; k < tasks(pass); ++k) {

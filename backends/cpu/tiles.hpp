@@ -43,13 +43,6 @@ struct TileTarget {
   bool stream = false;  // past the caches, where whole lines are written: for what is read later
 };
 
-/// Rows of a matrix; step in elements.
-struct TileSource {
-  const void* data;
-  bool narrow;
-  int64_t row;
-};
-
 struct TileLoops {
   const char* name;
   bool narrow;      // packed factors are bfloat16, else float32
@@ -70,8 +63,8 @@ struct TileLoops {
   /// target = alpha sums (+ plus).
   void (*put)(const float* sums, int64_t row_sums, int64_t rows, int64_t columns,
               const TileTarget& target);
-  /// to[rows][columns], without gaps, in float32.
-  void (*get)(const TileSource& from, int64_t rows, int64_t columns, float* to);
+  /// to[rows][columns], without gaps, in float32; `from` is row-major.
+  void (*get)(const Factor& from, int64_t rows, int64_t columns, float* to);
 
   int64_t element() const { return narrow ? 2 : 4; }
   /// Bytes of a packed tile of A and of a panel of B over k numbers.

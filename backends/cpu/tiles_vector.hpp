@@ -171,7 +171,7 @@ inline void get_rows(const T* x, int64_t row, int64_t rows, int64_t columns, flo
   }
 }
 
-void get_numbers(const TileSource& from, int64_t rows, int64_t columns, float* to) {
+void get_numbers(const Factor& from, int64_t rows, int64_t columns, float* to) {
   if (from.narrow) {
     return get_rows(static_cast<const uint16_t*>(from.data), from.row, rows, columns, to);
   }

@@ -12,6 +12,15 @@ namespace {
 
 using host::NodeSpec;
 
+/// The number of element i: see above. `rng`: seed, step, microbatch.
+uint32_t number_of(int64_t i, uint32_t stream, const int64_t* rng) {
+  const uint32_t counter[4] = {static_cast<uint32_t>(i / 4), stream, static_cast<uint32_t>(rng[1]),
+                               static_cast<uint32_t>(rng[2])};
+  uint32_t numbers[4];
+  gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
+  return numbers[i % 4];
+}
+
 template <class T>
 std::unique_ptr<host::Kernel> make_dropout(const NodeSpec& node) {
   const int64_t count = node.inputs[0].count;
@@ -22,11 +31,7 @@ std::unique_ptr<host::Kernel> make_dropout(const NodeSpec& node) {
     const T* x = host::data<T>(in[0]);
     const int64_t* rng = host::data<int64_t>(in[1]);
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t counter[4] = {static_cast<uint32_t>(i / 4), stream,
-                                   static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
-      uint32_t numbers[4];
-      gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
-      const bool keep = gr_uniform24(numbers[i % 4]) >= ratio;
+      const bool keep = gr_uniform24(number_of(i, stream, rng)) >= ratio;
       const T scaled = static_cast<T>(static_cast<double>(x[i]) / (1.0 - ratio));
       host::data<T>(out[0])[i] = keep ? scaled : T(0);
       if (wants_mask) host::data<bool>(out[1])[i] = keep;
@@ -51,12 +56,8 @@ std::unique_ptr<host::Kernel> make_stochastic_round(const NodeSpec& node) {
     uint16_t* y = host::data<uint16_t>(out[0]);
     const bool keeps = gated && !*host::data<bool>(in[3]);
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t counter[4] = {static_cast<uint32_t>(i / 4), stream,
-                                   static_cast<uint32_t>(rng[1]), static_cast<uint32_t>(rng[2])};
-      uint32_t numbers[4];
-      gr_philox4x32(counter, static_cast<uint64_t>(rng[0]), numbers);
       y[i] = keeps ? host::data<uint16_t>(in[2])[i]
-                   : sdk::to_bfloat16_stochastic(x[i], numbers[i % 4] >> 16);
+                   : sdk::to_bfloat16_stochastic(x[i], number_of(i, stream, rng) >> 16);
     }
   };
   return make_kernel(run, {0, {gated ? 2 : -1}});

@@ -11,6 +11,7 @@
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/device/convert.hpp"
+#include "core/graph/graph.hpp"
 #include "core/state/atomic_file.hpp"
 #include "core/state/checkpoint_folder.hpp"
 #include "core/state/run_folder.hpp"
@@ -20,8 +21,6 @@ namespace gradrack {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kMostStateBytes = int64_t{1} << 24;
 
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
@@ -72,22 +71,6 @@ Result<gr_dtype_t> dtype_of(const std::string& name) {
   return invalid_argument("--dtype: got '" + name + "', wanted F32, F64 or BF16");
 }
 
-bool is_floating(gr_dtype_t dtype) {
-  return dtype == GR_FLOAT32 || dtype == GR_FLOAT64 || dtype == GR_BFLOAT16 || dtype == GR_FLOAT16;
-}
-
-Result<std::vector<std::byte>> converted(std::span<const std::byte> bytes, gr_dtype_t from,
-                                         gr_dtype_t to) {
-  const auto width = static_cast<size_t>(gr_dtype_bytes(from));
-  std::vector<double> numbers(bytes.size() / width);
-  for (size_t k = 0; k < numbers.size(); ++k) {
-    GR_ASSIGN(numbers[k], read_number(from, bytes.data() + k * width));
-  }
-  std::vector<std::byte> out(numbers.size() * static_cast<size_t>(gr_dtype_bytes(to)));
-  GR_TRY(write_numbers(to, std::span<const double>(numbers), out.data()));
-  return out;
-}
-
 }  // namespace
 
 Status list_run_checkpoints(const std::string& path) {
@@ -123,9 +106,7 @@ Status verify_run_checkpoints(const std::string& path) {
 Status show_checkpoint(const std::string& path) {
   GR_ASSIGN(const std::string folder, newest_of(path));
   GR_TRY(verify_checkpoint(folder).status());
-  const std::string file = folder + "/" + kStateFile;
-  GR_ASSIGN(const std::string text, read_file(file, kMostStateBytes));
-  GR_ASSIGN(const TrainerState state, parse_trainer_state(text, file));
+  GR_ASSIGN(const TrainerState state, read_trainer_state(folder));
   print(fmt::format("{}\nrun {}  step {}  updates {}  tokens {}  next batch {}\n", folder,
                     state.run_id, state.step, state.updates, state.tokens, state.next_batch));
   print(fmt::format("validation loss {}  best {}{}\n", loss_text(state.eval_loss),
@@ -150,22 +131,22 @@ Status convert_checkpoint(const ConvertRequest& request) {
   GR_ASSIGN(const SafetensorsFile weights, SafetensorsFile::open(folder + "/" + kWeightsFile));
   GR_ASSIGN(const SafetensorsFile state, SafetensorsFile::open(folder + "/" + kStateTensorsFile));
   std::vector<SafetensorsTensor> tensors;
-  std::vector<std::vector<std::byte>> content;
+  std::vector<std::vector<std::byte>> converted;
   for (const SafetensorsEntry& entry : weights.entries()) {
     const SafetensorsEntry* const own = request.raw ? state.find(entry.name) : nullptr;
     const std::span<const std::byte> bytes =
         own != nullptr ? state.bytes(*own) : weights.bytes(entry);
     const gr_dtype_t from = own != nullptr ? own->dtype : entry.dtype;
-    const bool convert = wanted != 0 && is_floating(from) && from != wanted;
+    const bool convert = wanted != 0 && is_real(from) && from != wanted;
     if (convert) {
-      GR_ASSIGN(content.emplace_back(), converted(bytes, from, wanted));
-    } else {
-      content.emplace_back(bytes.begin(), bytes.end());
+      GR_ASSIGN(converted.emplace_back(), convert_numbers(bytes, from, wanted));
     }
-    tensors.push_back({entry.name, convert ? wanted : from, entry.shape, content.back().data()});
+    tensors.push_back({entry.name, convert ? wanted : from, entry.shape,
+                       convert ? converted.back().data() : bytes.data()});
   }
+  const size_t count = tensors.size();
   GR_TRY(write_safetensors(request.output, std::move(tensors), weights.metadata()));
-  print(fmt::format("{}: {} tensors of '{}'\n", request.output, content.size(), folder));
+  print(fmt::format("{}: {} tensors of '{}'\n", request.output, count, folder));
   return {};
 }
 

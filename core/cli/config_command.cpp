@@ -111,9 +111,7 @@ Result<YamlNode> resolved_root(Session& session) {
   // These two come from the name of the file where they are not given.
   YamlNode& run = *root.find("run");
   add_missing({{"name", {}, word(config.run.name)}, {"output", {}, word(config.run.output)}}, &run);
-  for (const PluginSection* section :
-       {&config.model, &config.data, &config.optimizer, &config.lr_schedule, &config.precision,
-        &config.scheduler, &config.backend}) {
+  for (const PluginSection* section : config.plugin_sections()) {
     GR_TRY(fill_plugin_section(*session.plugins, *find_section(section->kind), *section, &root));
   }
   YamlNode ordered;

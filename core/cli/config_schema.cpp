@@ -33,17 +33,6 @@ void add_bounds(const gr_option_t& option, Json* type) {
   bound(option.max, GR_OPTION_MAX_EXCLUSIVE, "maximum", "exclusiveMaximum");
 }
 
-Json words_of(const char* choices) {
-  Json words = Json::array();
-  std::string_view rest = choices;
-  for (;;) {
-    const size_t bar = rest.find('|');
-    words.push_back(std::string(rest.substr(0, bar)));
-    if (bar == std::string_view::npos) return words;
-    rest.remove_prefix(bar + 1);
-  }
-}
-
 // Of one value: an option's, or an element of its list.
 Json scalar_of(const gr_option_t& option) {
   Json type;
@@ -61,7 +50,7 @@ Json scalar_of(const gr_option_t& option) {
       add_bounds(option, &type);
       return type;
     default:
-      if (option.choices != nullptr) return {{"enum", words_of(option.choices)}};
+      if (option.choices != nullptr) return {{"enum", split_choices(option.choices)}};
       return {{"type", "string"}};
   }
 }

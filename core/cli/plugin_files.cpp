@@ -95,11 +95,10 @@ Status write_lock(PluginRegistry& registry, const RunConfig* config, const std::
   LockFile lock;
   lock.path = file;
   if (config != nullptr) {
-    for (const PluginSection* section :
-         {&config->model, &config->data, &config->optimizer, &config->lr_schedule,
-          &config->precision, &config->scheduler, &config->backend, &config->sinks}) {
+    for (const PluginSection* section : config->plugin_sections()) {
       GR_TRY(lock_section(*section, registry, &lock));
     }
+    GR_TRY(lock_section(config->sinks, registry, &lock));
   } else {
     for (const auto& candidate : registry.catalogue()) {
       GR_TRY(add_to_lock(*candidate, registry, &lock));

@@ -8,6 +8,18 @@
 #include "core/config/scalar.hpp"
 
 namespace gradrack {
+std::vector<std::string> split_choices(const char* choices) {
+  std::vector<std::string> words(1);
+  for (const char* c = choices; *c != '\0'; ++c) {
+    if (*c == '|') {
+      words.emplace_back();
+    } else {
+      words.back() += *c;
+    }
+  }
+  return words;
+}
+
 namespace {
 
 Status mismatch(const gr_option_t& option, const YamlNode& node, const std::string& hint = "") {
@@ -33,18 +45,6 @@ bool is_choice(const char* choices, const std::string& text) {
     if (bar == std::string_view::npos) return false;
     rest.remove_prefix(bar + 1);
   }
-}
-
-std::vector<std::string> split_choices(const char* choices) {
-  std::vector<std::string> words(1);
-  for (const char* c = choices; *c != '\0'; ++c) {
-    if (*c == '|') {
-      words.emplace_back();
-    } else {
-      words.back() += *c;
-    }
-  }
-  return words;
 }
 
 bool is_yes_or_no(const YamlNode& node) {

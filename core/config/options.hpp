@@ -16,6 +16,9 @@ namespace gradrack {
 
 using OptionTable = std::vector<gr_option_t>;
 
+/// The words of gr_option_t.choices, "a|b|c".
+std::vector<std::string> split_choices(const char* choices);
+
 /// Checked values of one section or plugin instance; owns what its gr_options_t points to. The
 /// addresses stay the same when it is moved.
 class OptionValues {

@@ -6,6 +6,7 @@
 // its range and nothing in the file was passed over.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,6 +131,11 @@ struct RunConfig {
   int64_t memory_limit_bytes = 0;  ///< 0: none
   Recompute recompute = Recompute::kAuto;
   std::vector<std::string> defaults;  ///< "precision: fp32", sections left out, for events
+
+  /// Those that name one plugin or a chain of them: all but the sinks.
+  std::array<const PluginSection*, 7> plugin_sections() const {
+    return {&model, &data, &optimizer, &lr_schedule, &precision, &scheduler, &backend};
+  }
 };
 
 /// Reads `path`, applies `sets` in order and checks. Errors are one line with place, key, got,

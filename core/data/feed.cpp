@@ -318,18 +318,19 @@ Status Feed::call(int32_t split, int64_t index, int64_t batch, DLTensor* const* 
   return status_from(code, err).with_context("data '" + name_ + "'");
 }
 
-Result<std::string> Feed::fingerprint(int64_t batch) {
+Result<std::string> Feed::fingerprint(int64_t batch) const {
   Checksum sum;
   const int64_t amounts[] = {info_.vocab, info_.classes, info_.block, info_.train_items,
                              info_.validation_items};
   sum.add(amounts, sizeof amounts);
-  const std::vector<DLTensor*> own(names_.size(), nullptr);
+  PreparedBatch first;
   for (const int32_t split : {GR_SPLIT_TRAIN, GR_SPLIT_VALIDATION}) {
     GR_ASSIGN(const int64_t count, rows(split, 0, batch));
     if (count == 0) continue;
-    GR_ASSIGN(const BatchDescription first, describe(split, 0, batch));
-    GR_TRY(fill(split, 0, batch, count, own, first.sizes));
-    for (const BatchTensor& spare : spares_) sum.add(spare.bytes().data(), spare.bytes().size());
+    GR_TRY(prepare(split, 0, batch, count, &first));
+    for (const BatchTensor& tensor : first.tensors) {
+      sum.add(tensor.bytes().data(), tensor.bytes().size());
+    }
   }
   return sum.hex();
 }

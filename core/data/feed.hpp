@@ -62,8 +62,8 @@ class Feed {
                  PreparedBatch* out) const;
 
   /// Digits that tell whether two feeds bring the same: of the first batch of either split, for
-  /// `batch` rows, and of how much there is. GR_* of the data. [exec]
-  Result<std::string> fingerprint(int64_t batch);
+  /// `batch` rows, and of how much there is. GR_* of the data. [any]
+  Result<std::string> fingerprint(int64_t batch) const;
 
  private:
   Status read_batch_info();

@@ -108,4 +108,16 @@ Result<double> read_number(gr_dtype_t dtype, const void* at) {
   return number;
 }
 
+Result<std::vector<std::byte>> convert_numbers(std::span<const std::byte> bytes, gr_dtype_t from,
+                                               gr_dtype_t to) {
+  const auto width = static_cast<size_t>(gr_dtype_bytes(from));
+  std::vector<double> numbers(bytes.size() / width);
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    GR_ASSIGN(numbers[k], read_number(from, bytes.data() + k * width));
+  }
+  std::vector<std::byte> out(numbers.size() * static_cast<size_t>(gr_dtype_bytes(to)));
+  GR_TRY(write_numbers(to, std::span<const double>(numbers), out.data()));
+  return out;
+}
+
 }  // namespace gradrack

@@ -24,10 +24,6 @@ int64_t cost_of(const BoundGraph& bound, size_t node) {
   return std::max({int64_t{1}, work.flops, work.bytes * kFlopsPerByte});
 }
 
-bool is_backward(const Node& node) {
-  return node.kind == GR_KIND_INPUT_GRADIENT || node.kind == GR_KIND_WEIGHT_GRADIENT;
-}
-
 /// When the bytes of a value that a node makes are live, in nodes of the program.
 struct Span {
   int64_t bytes = 0;

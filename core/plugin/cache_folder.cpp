@@ -31,6 +31,12 @@ std::string default_cache_folder() {
   return home.empty() || home[0] != '/' ? "" : home + "/.cache/gradrack";
 }
 
+std::string exposure(const struct stat& info) {
+  if (info.st_uid != geteuid()) return "it belongs to another user";
+  if ((info.st_mode & 022) != 0) return "others can write it";
+  return "";
+}
+
 Status make_private_folder(const std::string& folder) {
   std::error_code error;
   const fs::path parent = fs::path(folder).parent_path();
@@ -40,9 +46,8 @@ Status make_private_folder(const std::string& folder) {
   struct stat info = {};
   if (stat(folder.c_str(), &info) != 0) return io_error(std::strerror(errno));
   if (!S_ISDIR(info.st_mode)) return io_error("it is no folder");
-  if (info.st_uid != geteuid()) return io_error("it belongs to another user");
-  if ((info.st_mode & 022) != 0) return io_error("others can write it");
-  return {};
+  const std::string exposed = exposure(info);
+  return exposed.empty() ? Status() : io_error(exposed);
 }
 
 }  // namespace gradrack

@@ -5,6 +5,8 @@
 // with raised privileges. Invariant: what is handed out exists, and nobody else can write in it.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 
 #include "core/base/status.hpp"
@@ -13,6 +15,9 @@ namespace gradrack {
 
 /// The folder as the environment says; "" when there is none.
 std::string default_cache_folder();
+
+/// "" when only this user can write there, else who can, to finish a sentence.
+std::string exposure(const struct stat& info);
 
 /// Makes `folder` (0700) and those above it where they are missing. An error that finishes the
 /// sentence "FOLDER is not used: ..." when that fails, it is no folder, or others can write in it.

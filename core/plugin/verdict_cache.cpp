@@ -43,13 +43,6 @@ std::string key_text(const VerdictKey& key) {
          '\n' + key.host;
 }
 
-// "" when only this user can write there.
-std::string exposure(const struct stat& info) {
-  if (info.st_uid != geteuid()) return "it belongs to another user";
-  if ((info.st_mode & 022) != 0) return "others can write it";
-  return "";
-}
-
 // Bytes of a private regular file; `problem` says why there are none, and stays empty when the file
 // is just not there.
 std::string read_private(const std::string& path, std::string* problem) {

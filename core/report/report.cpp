@@ -21,10 +21,6 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostDevices = 8;  // memory maps of a plan
 constexpr size_t kMostPlans = 6;
 
-bool starts_with(const std::string& text, std::string_view head) {
-  return text.compare(0, head.size(), head) == 0;
-}
-
 /// Which figures share a chart: the first that takes a name has it.
 struct Panel {
   const char* title;
@@ -39,11 +35,11 @@ const std::vector<Panel>& panels() {
                 (name.find("objective.") != std::string::npos);
        }},
       {"learning rate",
-       [](const std::string& name) { return name == "lr" || starts_with(name, "lr/"); }},
+       [](const std::string& name) { return name == "lr" || name.starts_with("lr/"); }},
       {"gradient norm", [](const std::string& name) { return name == "grad_norm"; }},
       {"tokens a second", [](const std::string& name) { return name == "tokens_per_second"; }},
       {"time of a traced step, ms", [](const std::string& name) {
-         return starts_with(name, "time/") && name.find("_ms/") == std::string::npos;
+         return name.starts_with("time/") && name.find("_ms/") == std::string::npos;
        }}};
   return *all;
 }

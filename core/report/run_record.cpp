@@ -8,9 +8,9 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/schedule/task_kind.hpp"
+#include "core/state/atomic_file.hpp"
 
 namespace gradrack {
 namespace {
@@ -22,20 +22,7 @@ constexpr size_t kMostPoints = 4000;
 constexpr size_t kMostSeries = 400;
 constexpr size_t kMostEvents = 1000;
 constexpr size_t kMostSpans = 20000;
-constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file that is read whole
-
-// GR_NOT_FOUND without a message of its own where it is not there.
-Result<std::string> read_file(const std::string& path) {
-  std::error_code failed;
-  if (!fs::exists(path, failed)) return not_found("");
-  const uintmax_t bytes = fs::is_regular_file(path, failed) ? fs::file_size(path, failed) : 0;
-  if (failed || bytes > kMostBytes) return io_error(path + ": no file, or too large for a report");
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in.good()) return io_error(path + ": cannot be read");
-  return text.str();
-}
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of a file that is read whole
 
 // Steps that were made again after a resume replace what the lost stretch said.
 void add_point(Series* series, int64_t step, double value) {
@@ -45,7 +32,6 @@ void add_point(Series* series, int64_t step, double value) {
   if (points.size() <= kMostPoints) return;
   for (size_t k = 0; 2 * k < points.size(); ++k) points[k] = points[2 * k];
   points.resize((points.size() + 1) / 2);
-  series->stride *= 2;
 }
 
 double flagged(const Json& line, const std::string& name) {
@@ -78,7 +64,6 @@ void add_event(const Json& line, int64_t step, RunRecord* record) {
   // The first ones say what the run was made of: keep them, and the latest.
   const auto begin = record->events.begin() + kMostEvents;
   record->events.erase(begin, begin + kMostEvents / 2);
-  record->events_left_out += kMostEvents / 2;
 }
 
 void add_values(const Json& line, int64_t step, RunRecord* record) {
@@ -132,7 +117,7 @@ std::string text_of(const Json& event, const char* key) {
 template <typename Read>
 void read_optional(const std::string& path, const std::string& without, RunRecord* record,
                    Read&& read) {
-  const Result<std::string> text = read_file(path);
+  const Result<std::string> text = read_file(path, kMostBytes);
   Status status = text.ok() ? read(*text) : text.status();
   if (status.ok()) return;
   record->notes.push_back(status.code() == GR_NOT_FOUND ? without : status.message());

@@ -22,7 +22,6 @@ namespace gradrack {
 /// One figure over the run.
 struct Series {
   std::vector<std::pair<int64_t, double>> points = {};  ///< (step, value) by step; may be NaN, inf
-  int64_t stride = 1;  ///< of the points that came, each stride-th was kept, and the last
 };
 
 /// An event of the run, in the order of the file.
@@ -36,11 +35,10 @@ struct RunRecord {
   std::string folder;
   std::map<std::string, Series> series;  ///< by name: "train/loss"
   std::vector<RecordedEvent> events;     ///< the last ones, where there are very many
-  int64_t events_left_out = 0;
-  int64_t lines = 0;         ///< of the metrics file
-  int64_t broken_lines = 0;  ///< of these, no records
-  std::string config;        ///< config.yaml
-  Timeline timeline;         ///< of the traced steps; no rows without a trace
+  int64_t lines = 0;                     ///< of the metrics file
+  int64_t broken_lines = 0;              ///< of these, no records
+  std::string config;                    ///< config.yaml
+  Timeline timeline;                     ///< of the traced steps; no rows without a trace
   int64_t spans_left_out = 0;
   std::vector<MemoryMap> memory;
   std::vector<std::string> notes;  ///< what is not there, and why

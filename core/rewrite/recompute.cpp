@@ -14,11 +14,11 @@
 
 namespace gradrack {
 
-namespace {
-
 bool is_backward(const Node& node) {
   return node.kind == GR_KIND_INPUT_GRADIENT || node.kind == GR_KIND_WEIGHT_GRADIENT;
 }
+
+namespace {
 
 bool is_forward(const Node& node) { return node.kind == GR_KIND_FORWARD && node.stage >= 0; }
 

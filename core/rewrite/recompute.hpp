@@ -16,6 +16,9 @@
 
 namespace gradrack {
 
+/// A gradient to an input or to a weight.
+bool is_backward(const Node& node);
+
 /// Before the backward pass of stage `before` begins, the results of `nodes` (ascending; each with
 /// may_forget) are forgotten: it, and what stage by stage follows it, makes what it needs of them
 /// anew.

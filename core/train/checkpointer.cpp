@@ -10,6 +10,8 @@
 #include <new>
 #include <system_error>
 
+#include "core/train/weights.hpp"
+
 namespace gradrack {
 namespace {
 
@@ -69,8 +71,7 @@ Status Checkpointer::save(const Store& store, const std::map<std::string, std::s
   content.manifest = {run_id_, state.step, eval_loss, state.finished};
   content.weights = snapshot_.weights(averages);
   content.state = snapshot_.state(averages);
-  content.metadata = {
-      {"format", "gradrack"}, {"step", std::to_string(state.step)}, {"model", model_}};
+  content.metadata = weights_metadata(state.step, model_);
   content.state_json = to_json(state);
   started_ = state.step;
   finished_ = state.finished;

@@ -37,8 +37,6 @@ class Checkpointer {
               const TrainerState& state, std::optional<double> eval_loss);
   /// Until the save under way is over; its error, whatever on_error says. [main]
   Status wait();
-  /// The newest step that is on disk; -1: none. After wait().
-  int64_t saved_step() const { return saved_; }
 
  private:
   Status settle(const Status& done);

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostStateBytes = int64_t{1} << 24;
-
 bool has_manifest(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path + "/" + kManifestFile, ignored);
@@ -61,14 +59,15 @@ Result<std::optional<GoodCheckpoint>> choose_checkpoint(Session& session) {
     return chosen;
   }
   const std::string folder = checkpoints_of(run.output);
-  if (list_checkpoints(folder).empty()) {
+  Result<GoodCheckpoint> newest = newest_good_checkpoint(folder, session.events);
+  if (newest.status().code() == GR_NOT_FOUND) {
     session.events.emit({"resume_none",
                          Level::kInfo,
                          fmt::format("no checkpoint in '{}': the run begins anew", folder),
                          {{"folder", folder}}});
     return chosen;
   }
-  GR_ASSIGN(chosen, newest_good_checkpoint(folder, session.events));
+  GR_ASSIGN(chosen, std::move(newest));
   return chosen;
 }
 
@@ -86,9 +85,7 @@ Result<std::optional<ResumePoint>> find_resume_point(Session& session) {
   // "step-000100/" and "step-000100" are one.
   point.path = fs::path(found->path + "/").parent_path().lexically_normal().string();
   point.own = is_own(point.path, session.config.run.output);
-  const std::string file = point.path + "/" + kStateFile;
-  GR_ASSIGN(const std::string text, read_file(file, kMostStateBytes));
-  GR_ASSIGN(point.state, parse_trainer_state(text, file));
+  GR_ASSIGN(point.state, read_trainer_state(point.path));
   GR_TRY(check_resumable(session, point.state, point.path));
   return std::optional(std::move(point));
 }

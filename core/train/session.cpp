@@ -49,9 +49,7 @@ Result<std::unique_ptr<Session>> open_session(const SessionRequest& request,
 Result<std::vector<Selection>> validate_session(Session& session) {
   const RunConfig& config = session.config;
   std::vector<Selection> all;
-  for (const PluginSection* section :
-       {&config.model, &config.data, &config.optimizer, &config.lr_schedule, &config.precision,
-        &config.scheduler, &config.backend}) {
+  for (const PluginSection* section : config.plugin_sections()) {
     const bool backend = section == &config.backend, optimizer = section == &config.optimizer;
     const ChainUse use = backend || optimizer ? ChainUse::kAll : ChainUse::kFirst;
     const Fallback fallback = backend ? config.fallback : Fallback::kWarn;

@@ -39,6 +39,21 @@ int32_t how(const Claim& claim) {
   return claim.converted.empty() ? GR_SUPPORT_NATIVE : GR_SUPPORT_CONVERTED;
 }
 
+// How a device runs matrix products with operands of one dtype.
+struct ProductSupport {
+  int32_t how = GR_SUPPORT_NO;  // GR_SUPPORT_*
+  std::string reason;           // the backend's words; "": of a native one
+};
+
+// Asks by a claim on a small product.
+Result<ProductSupport> product_support(const Device& device, gr_dtype_t dtype) {
+  GR_ASSIGN(const Graph graph, sample_products(dtype));
+  GR_ASSIGN(const BoundGraph bound, bind_graph(graph, {}));
+  GR_ASSIGN(const std::vector<Claim> claims, ask_claims(device, bound, {0, 1}));
+  const Claim& best = how(claims[1]) > how(claims[0]) ? claims[1] : claims[0];
+  return ProductSupport{how(best), best.yes ? best.converted : best.reason};
+}
+
 // gr_dtype_support.products; `context` is the device.
 int32_t products(void* context, gr_dtype_t dtype, int32_t* out, char* reason, uint32_t reason_bytes,
                  gr_error_t* err) {
@@ -55,14 +70,6 @@ int32_t products(void* context, gr_dtype_t dtype, int32_t* out, char* reason, ui
 }
 
 }  // namespace
-
-Result<ProductSupport> product_support(const Device& device, gr_dtype_t dtype) {
-  GR_ASSIGN(const Graph graph, sample_products(dtype));
-  GR_ASSIGN(const BoundGraph bound, bind_graph(graph, {}));
-  GR_ASSIGN(const std::vector<Claim> claims, ask_claims(device, bound, {0, 1}));
-  const Claim& best = how(claims[1]) > how(claims[0]) ? claims[1] : claims[0];
-  return ProductSupport{how(best), best.yes ? best.converted : best.reason};
-}
 
 Result<std::string> settle_precision(const gr_precision_t& policy, const Device& device) {
   const gr_precision_choice_t* const choice = precision_choice_of(policy);

@@ -11,15 +11,6 @@
 
 namespace gradrack {
 
-/// How a device runs matrix products with operands of one dtype.
-struct ProductSupport {
-  int32_t how = GR_SUPPORT_NO;  ///< GR_SUPPORT_*
-  std::string reason;           ///< the backend's words; "": of a native one
-};
-
-/// Asks by a claim on a small product. Errors: those of the backend. [plan]
-Result<ProductSupport> product_support(const Device& device, gr_dtype_t dtype);
-
 /// Lets `policy` settle by what `device` says; answers what it chose and why, or "" where it has
 /// nothing to choose. Once. [plan]
 Result<std::string> settle_precision(const gr_precision_t& policy, const Device& device);

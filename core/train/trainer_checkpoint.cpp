@@ -27,10 +27,7 @@ Status Trainer::open_folder() {
 }
 
 Status Trainer::load_start() {
-  {
-    const ThreadRole role(GR_THREAD_EXEC);
-    GR_ASSIGN(fingerprint_, programs_->feed().fingerprint(session_.config.run.batch_size));
-  }
+  GR_ASSIGN(fingerprint_, programs_->feed().fingerprint(session_.config.run.batch_size));
   if (resume_.has_value()) return go_on(*resume_);
   const std::string& weights = session_.config.run.init_from;
   if (weights.empty()) return {};
@@ -112,9 +109,8 @@ Status Trainer::save_checkpoint() {
 Status Trainer::save_weights() {
   GR_ASSIGN(const WeightsCopy copy,
             read_weights(programs_->store(), programs_->planner().evaluation_states()));
-  return folder_->save_weights(copy.tensors, {{"format", "gradrack"},
-                                              {"step", std::to_string(step_)},
-                                              {"model", setup().model->instance.name()}});
+  return folder_->save_weights(copy.tensors,
+                               weights_metadata(step_, setup().model->instance.name()));
 }
 
 Status Trainer::save_end() {

@@ -9,6 +9,8 @@
 #include <random>
 
 #include "core/plugin/host_table.hpp"
+#include "core/state/atomic_file.hpp"
+#include "core/state/checkpoint.hpp"
 
 namespace gradrack {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+constexpr int64_t kMostBytes = int64_t{1} << 24;
 
 // JSON has no NaN: a loss that is not finite is none to compare with.
 Json number(const std::optional<double>& value) {
@@ -81,6 +84,12 @@ Result<TrainerState> parse_trainer_state(const std::string& text, const std::str
     return io_error(fmt::format("'{}' is no state of a run: {}", name, error.what()));
   }
   return state;
+}
+
+Result<TrainerState> read_trainer_state(const std::string& checkpoint) {
+  const std::string file = checkpoint + "/" + kStateFile;
+  GR_ASSIGN(const std::string text, read_file(file, kMostBytes));
+  return parse_trainer_state(text, file);
 }
 
 std::string new_run_id() {

@@ -39,6 +39,9 @@ std::string to_json(const TrainerState& state);
 /// key.
 Result<TrainerState> parse_trainer_state(const std::string& text, const std::string& name);
 
+/// Of the checkpoint in folder `checkpoint`. GR_IO: it cannot be read, or as above.
+Result<TrainerState> read_trainer_state(const std::string& checkpoint);
+
 /// 16 hexadecimal digits that no other run has.
 std::string new_run_id();
 

@@ -23,13 +23,8 @@ Status begin_states(const StoredTensor& parameter, std::span<const std::byte> co
       GR_TRY(store->write(state.name, content));
       continue;
     }
-    const auto width = static_cast<size_t>(gr_dtype_bytes(parameter.dtype));
-    std::vector<double> numbers(content.size() / width);
-    for (size_t k = 0; k < numbers.size(); ++k) {
-      GR_ASSIGN(numbers[k], read_number(parameter.dtype, content.data() + k * width));
-    }
-    std::vector<std::byte> converted(static_cast<size_t>(state.bytes));
-    GR_TRY(write_numbers(state.dtype, std::span<const double>(numbers), converted.data()));
+    GR_ASSIGN(const std::vector<std::byte> converted,
+              convert_numbers(content, parameter.dtype, state.dtype));
     GR_TRY(store->write(state.name, converted));
   }
   return {};
@@ -75,6 +70,10 @@ Status load_weights(const std::string& path, Store* store) {
     if (tensor.source == Source::kParameter) GR_TRY(begin_states(tensor, content, store));
   }
   return {};
+}
+
+TextMap weights_metadata(int64_t step, const std::string& model) {
+  return {{"format", "gradrack"}, {"step", std::to_string(step)}, {"model", model}};
 }
 
 }  // namespace gradrack

@@ -27,4 +27,7 @@ struct WeightsCopy {
 Result<WeightsCopy> read_weights(const Store& store,
                                  const std::map<std::string, std::string>& in_place = {});
 
+/// What a file of weights says of itself.
+TextMap weights_metadata(int64_t step, const std::string& model);
+
 }  // namespace gradrack

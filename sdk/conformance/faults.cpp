@@ -3,6 +3,7 @@
 #include "sdk/conformance/faults.hpp"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <unwind.h>
 
 #include <cstring>
@@ -136,5 +137,10 @@ WatchedBuilder::WatchedBuilder(Graph& graph, int64_t fail_at)
 }
 
 gr_builder_t WatchedBuilder::builder() { return {&table_, reinterpret_cast<gr_graph_t*>(this)}; }
+
+int64_t heap_bytes() {
+  const auto info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
 
 }  // namespace gradrack::conform

@@ -47,6 +47,9 @@ int64_t allocations_seen();
 /// False in programs without the hook, and under sanitizers, which have a malloc of their own.
 bool can_fail_allocations();
 
+/// Bytes that the program has from malloc, large blocks with them.
+int64_t heap_bytes();
+
 /// Asked by the hook for every allocation.
 bool allocation_fails_now() noexcept;
 /// Called by the hook's file when the program starts.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // HostArray: a dense tensor in host memory whose elements are read and written as doubles.
 //
-// What goes to a backend and comes back from it. Knows float16 and bfloat16, which the host's own
-// conversions do not. Invariant: `bytes` holds exactly the elements of `dims`, row-major.
+// What goes to a backend and comes back from it. Its conversions of 16 bits are its own, not those
+// of the SDK, which backends may use. Invariant: `bytes` holds exactly the elements of `dims`,
+// row-major.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Level 2, one factory: instances come and go, live beside each other, and keep to thread roles.
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <cmath>
 #include <cstdio>
@@ -29,11 +28,6 @@ size_t open_files() {
     ++count;
   }
   return count;
-}
-
-int64_t heap_bytes() {
-  const auto info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
 int64_t resident_bytes() {

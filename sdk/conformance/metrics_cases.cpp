@@ -2,10 +2,8 @@
 // Cases of the metrics kind: any figures and texts are taken, a run is taken up again, a folder
 // that is not there is an answer, and memory does not grow with the run.
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "core/base/text.hpp"
@@ -16,11 +14,6 @@ namespace gradrack::conform {
 namespace {
 
 using MetricsInstance = Instance<gr_metrics_t>;
-
-int64_t heap_bytes() {
-  const auto info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
-}
 
 // A run that diverges has such figures, and it is then that people look at them.
 Outcome any_number(Context& context) {

@@ -30,17 +30,6 @@ ScratchFolder::~ScratchFolder() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-int64_t ScratchFolder::bytes() const {
-  int64_t sum = 0;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator at(path_, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    std::error_code gone;
-    if (at->is_regular_file(gone)) sum += static_cast<int64_t>(at->file_size(gone));
-  }
-  return sum;
-}
-
 Status MetricsRun::open(const std::string& folder, int64_t step, const std::string& name) {
   if (folder.empty()) return internal_error("the kit could not make a folder for the sink");
   const ThreadRole role(GR_THREAD_MAIN);

@@ -21,8 +21,6 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::string& path() const { return path_; }
-  /// Bytes in all files of it.
-  int64_t bytes() const;
 
  private:
   std::string path_;

@@ -4,6 +4,7 @@
 A script prints one row() per figure and ends with finish(). Standard library alone.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -26,9 +27,25 @@ def run(*words, **more):
     return subprocess.run([str(w) for w in words], capture_output=True, text=True, **more)
 
 
-def gtest(program, pattern):
+def words_of(sets):
+    return [word for each in sets for word in ("--set", each)]
+
+
+def train(config, out, *sets, program=RELEASE / "bin" / "gradrack", flags=()):
+    """Records of a run into folder `out`, with `sets` (key=value) over its run file; none where it
+    failed, whose error is printed."""
+    done = run(program, "train", config, "--quiet", *flags,
+               *words_of([f"run.output={out}", *sets]))
+    if done.returncode != 0:
+        print(done.stderr[-2000:])
+        return []
+    lines = (Path(out) / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def gtest(program, pattern, **more):
     """Runs tests of a program: (passed, failed, output)."""
-    done = run(DEV / "tests" / program, f"--gtest_filter={pattern}")
+    done = run(DEV / "tests" / program, f"--gtest_filter={pattern}", **more)
     passed = re.search(r"\[  PASSED  \] (\d+) test", done.stdout)
     failed = re.search(r"\[  FAILED  \] (\d+) test", done.stdout)
     counts = int(passed.group(1)) if passed else 0, int(failed.group(1)) if failed else 0

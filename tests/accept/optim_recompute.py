@@ -3,14 +3,13 @@
 convergence at equal steps (with --full: three whole runs of configs/shakespeare.yaml).
 """
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from figures import RELEASE, ROOT, ctest, row, run, tests  # noqa: E402
+from figures import ROOT, ctest, row, tests, train  # noqa: E402
 
 SHAKESPEARE = ROOT / "configs" / "shakespeare.yaml"
 ADAMW_STEPS = 2000  # of configs/shakespeare.yaml
@@ -44,16 +43,11 @@ def combinations():
 
 def final_loss(folder, name, steps, optimizer=None):
     out = Path(folder) / name.replace("(", "_").strip(")")
-    words = ["--set", f"run.max_steps={steps}", "--set", f"run.output={out}",
-             "--set", "run.eval_interval=0"]
-    if optimizer:
-        words += ["--set", f"optimizer={optimizer}"]
-    done = run(RELEASE / "bin" / "gradrack", "train", SHAKESPEARE, *words)
-    if done.returncode != 0:
-        print(done.stderr[-2000:])
+    sets = [f"optimizer={optimizer}"] if optimizer else []
+    records = train(SHAKESPEARE, out, f"run.max_steps={steps}", "run.eval_interval=0", *sets)
+    if not records:
         return float("inf")
-    losses = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [r["eval/loss"] for r in losses if "eval/loss" in r][-1]
+    return [r["eval/loss"] for r in records if "eval/loss" in r][-1]
 
 
 def convergence(full):

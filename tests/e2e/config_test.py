@@ -119,11 +119,11 @@ class Show(ProgramTest):
 
     def test_resolved_trains_the_same(self):
         self.passed("train", self.config())
-        losses = [r["train/loss"] for r in self.metrics() if "train/loss" in r]
+        losses = self.losses()
         weights = (self.folder / "out" / "weights.safetensors").read_bytes()
         text = self.resolved(self.config())
         self.passed("train", self.write(text, "resolved.yaml"))
-        self.assertEqual([r["train/loss"] for r in self.metrics() if "train/loss" in r], losses)
+        self.assertEqual(self.losses(), losses)
         self.assertEqual((self.folder / "out" / "weights.safetensors").read_bytes(), weights)
 
     def test_variables_and_texts_read_back(self):

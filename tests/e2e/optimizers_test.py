@@ -17,7 +17,7 @@ class Optimizers(ProgramTest):
         path = self.config({**LONG, "optimizer": optimizer,
                             "run.output": str(self.folder / folder), **(changes or {})})
         done = self.passed("train", path)
-        return [r["train/loss"] for r in self.metrics(folder) if "train/loss" in r], done
+        return self.losses(folder), done
 
     def eval_losses(self, folder="out"):
         return [r["eval/loss"] for r in self.metrics(folder) if "eval/loss" in r]

@@ -6,6 +6,7 @@ key. Invariant: a test never sees another one's files; each has a temporary fold
 """
 
 import copy
+import hashlib
 import json
 import os
 import subprocess
@@ -84,3 +85,16 @@ class ProgramTest(unittest.TestCase):
     def metrics(self, folder="out"):
         lines = (self.folder / folder / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line, parse_constant=self.fail) for line in lines]
+
+    def losses(self, folder="out"):
+        """The training loss of each record of a step."""
+        return [r["train/loss"] for r in self.metrics(folder) if "train/loss" in r]
+
+    def bits(self, folder="out", step=None):
+        """sha256 of a run's weights; with a step, also of the files of that checkpoint."""
+        out = self.folder / folder
+        paths = [out / "weights.safetensors"]
+        if step is not None:
+            last = out / "checkpoints" / f"step-{step:06d}"
+            paths += [last / "weights.safetensors", last / "state.safetensors"]
+        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]

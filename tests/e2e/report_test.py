@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import PROGRAM, ProgramTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -51,7 +51,7 @@ class Report(ProgramTest):
         panels = {p["title"]: p["series"] for p in json.loads(page.data)["panels"]}
         self.assertLessEqual({"loss", "learning rate", "gradient norm", "tokens a second"},
                              set(panels))
-        losses = [r["train/loss"] for r in self.metrics() if "train/loss" in r]
+        losses = self.losses()
         drawn = {s["name"]: s for s in panels["loss"]}
         self.assertEqual(drawn["train/loss"]["x"], [1, 2, 3])
         self.assertEqual(drawn["train/loss"]["y"], losses)
@@ -165,7 +165,6 @@ class Doctor(ProgramTest):
     def test_without_a_backend_it_ends_with_3(self):
         program = self.folder / "bin"
         program.mkdir()
-        from program import PROGRAM
         shutil.copy(PROGRAM, program / "gradrack")
         done = subprocess.run([str(program / "gradrack"), "doctor"], capture_output=True,
                               text=True, timeout=60, cwd=self.folder)

@@ -26,7 +26,7 @@ class Runs(ProgramTest):
             hashes = []
             for _ in range(2):
                 self.passed("train", self.config(changes))
-                losses = [r["train/loss"] for r in self.metrics() if "train/loss" in r]
+                losses = self.losses()
                 self.assertEqual(len(losses), 30)
                 self.assertLess(losses[-1], losses[0] - 0.3, backend)
                 hashes.append(self.weights())
@@ -45,7 +45,7 @@ class Runs(ProgramTest):
     def test_accumulated_run_learns(self):
         self.passed("train", self.config({"run.accumulate_steps": 3, "run.max_steps": 20,
                                           "run.log_interval": 1}))
-        losses = [r["train/loss"] for r in self.metrics() if "train/loss" in r]
+        losses = self.losses()
         self.assertLess(losses[-1], losses[0] - 0.2)
 
     def test_memory_announced_is_memory_used(self):

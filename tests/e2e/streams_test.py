@@ -38,9 +38,6 @@ class Streams(ProgramTest):
             "backend": {"plugin": ["cpu", "reference"], "threads": 2, "threads_per_stream": 1},
             **(changes or {})})
 
-    def losses(self):
-        return [r["train/loss"] for r in self.metrics() if "train/loss" in r]
-
     def test_the_loss_falls(self):
         self.passed("train", self.towers())
         losses = self.losses()

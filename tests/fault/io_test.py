@@ -7,7 +7,6 @@ library io_shim.c. What needs a small file system needs the right to mount one, 
 """
 
 import errno
-import hashlib
 import os
 import shutil
 import subprocess
@@ -34,20 +33,17 @@ class Faults(ProgramTest):
         self.base = self.folder / "base"
         changes = {**SHORT, "run.output": str(self.base)}
         self.passed("train", self.config({**changes, "run.max_steps": 4}, "whole.yaml"))
-        self.expected = self.bits(self.base)
+        self.expected = self.bits("base")
         shutil.rmtree(self.base)  # what every faulty run begins with are two steps there
         self.passed("train", self.config({**changes, "run.max_steps": 2}))
 
-    @staticmethod
-    def bits(folder):
-        return hashlib.sha256((folder / "weights.safetensors").read_bytes()).hexdigest()
-
-    def attempt(self, env=None):
+    def attempt(self, env=None, changes=None):
         """A run that goes on from step 2 in a fresh copy, with a fault."""
         out = self.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(self.base, out)
-        path = self.config({**SHORT, "run.output": str(out), "run.resume": "auto"})
+        path = self.config({**SHORT, "run.output": str(out), "run.resume": "auto",
+                            **(changes or {})})
         return path, self.gradrack("train", path, env=env)
 
     def check_end(self, path, done, what):
@@ -59,7 +55,7 @@ class Faults(ProgramTest):
         self.assertTrue(whole, f"{what}: no good checkpoint: {verified.stdout}{done.stderr}")
         self.assertEqual(verified.returncode, 0, f"{what}: {verified.stdout}")
         self.passed("train", path)
-        self.assertEqual(self.bits(self.folder / "out"), self.expected, what)
+        self.assertEqual(self.bits(), self.expected, what)
 
     def fault_env(self, call, number=None, stay=False, count=None):
         env = {"LD_PRELOAD": str(SHIM), "IO_FAULT_CALL": call,
@@ -96,12 +92,8 @@ class Faults(ProgramTest):
         self.check_end(path, done, "full disk")
 
     def test_a_policy_stops_the_run(self):
-        out = self.folder / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(self.base, out)
-        path = self.config({**SHORT, "run.output": str(out), "run.resume": "auto",
-                            "run.max_steps": 40, "checkpoint.on_error": "stop"})
-        done = self.gradrack("train", path, env=self.fault_env("fsync", 12))
+        _, done = self.attempt(self.fault_env("fsync", 12),
+                               {"run.max_steps": 40, "checkpoint.on_error": "stop"})
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("Input/output error", done.stderr)
         self.assertNotIn("40 steps", done.stderr)
@@ -147,11 +139,11 @@ class Places(ProgramTest):
         shim = BUILD / "tests" / "libgradrack_clock_shim.so"
         path = self.config({**SHORT, "run.max_steps": 6})
         expected = self.passed("train", path)
-        bits = Faults.bits(self.folder / "out")
+        bits = self.bits()
         shutil.rmtree(self.folder / "out")
         done = self.gradrack("train", path, env={"LD_PRELOAD": str(shim)})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(Faults.bits(self.folder / "out"), bits, expected.stderr)
+        self.assertEqual(self.bits(), bits, expected.stderr)
         for record in self.metrics():
             self.assertNotIn("flags", record, "a figure is not finite")
 

@@ -3,6 +3,7 @@
 #include "plugins/data/common/bpe.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugins/data/common/gpt2_words.hpp"
 
@@ -26,6 +27,10 @@ Bpe::Bpe(BpeModel model, bool special_tokens, bool replace_ill_formed)
   sort_added(special_tokens);
   identity_ =
       gr::text("bpe ", model_.digest, special_tokens ? " special" : "", replace_ ? " replace" : "");
+  // What the tables above were made of is not looked at again.
+  (void)std::exchange(model_.merges, {});
+  (void)std::exchange(model_.added, {});
+  if (!model_.ignore_merges) (void)std::exchange(model_.vocab, {});
 }
 
 void Bpe::number_tokens() {

@@ -16,7 +16,7 @@ uint64_t key_of(int32_t left, int32_t right) {
 
 /// A pair that could be joined when it was put into the queue.
 struct Candidate {
-  int32_t rank, joined;
+  int32_t rank;
   size_t left, right;                             // places of its symbols
   bool operator<(const Candidate& other) const {  // the queue gives the largest first
     return std::tie(rank, left) > std::tie(other.rank, other.left);
@@ -50,7 +50,7 @@ void Merges::apply(std::vector<int32_t>* symbols) const {
     const size_t right = links[left].behind;
     if (right == kNone) return;
     const Merge* merge = find(links[left].id, links[right].id);
-    if (merge != nullptr) queue.push({merge->rank, merge->joined, left, right});
+    if (merge != nullptr) queue.push({merge->rank, left, right});
   };
   for (size_t k = 0; k < links.size(); ++k) {
     links[k] = {(*symbols)[k], k == 0 ? kNone : k - 1, k + 1 < links.size() ? k + 1 : kNone};

@@ -3,6 +3,7 @@
 #include "plugins/data/common/corpus.hpp"
 
 #include "plugins/data/common/byte_tokenizer.hpp"
+#include "plugins/data/common/cancel.hpp"
 #include "plugins/data/common/digest.hpp"
 
 namespace corpus {

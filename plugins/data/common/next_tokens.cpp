@@ -10,23 +10,21 @@ namespace gr = gradrack::sdk;
 
 void NextTokens::describe(NextTokensInfo info) {
   const Windows& windows = *info.windows;
-  for (auto* output : {&outputs_[0], &outputs_[1]}) {
-    output->dtype = GR_INT64;
-    output->rank = 2;
-    output->dims[0] = {0, "batch"};
-    output->dims[1] = {windows.block(), nullptr};
-    output->limit = info.vocab;
-  }
-  outputs_[0].name = "tokens";
-  outputs_[1].name = "targets";
+  const auto add = [&](const FurtherOutput& output) {
+    outputs_.push_back(
+        {output.name, GR_INT64, 2, {{0, "batch"}, {windows.block(), nullptr}}, output.limit});
+  };
+  add({"tokens", info.vocab});
+  add({"targets", info.vocab});
+  for (const FurtherOutput& output : info.further) add(output);
   summary_ = std::move(info.summary);
   Digest digest;
   digest.add_text(info.identity);
   digest.add_text(windows.identity());
   identity_ = digest.hex();
   info_.struct_size = sizeof info_;
-  info_.outputs = outputs_;
-  info_.output_count = 2;
+  info_.outputs = outputs_.data();
+  info_.output_count = static_cast<uint32_t>(outputs_.size());
   info_.output_stride = sizeof outputs_[0];
   info_.vocab = info.vocab;
   info_.block = windows.block();
@@ -37,8 +35,14 @@ void NextTokens::describe(NextTokensInfo info) {
 }
 
 void NextTokens::check_outputs(std::span<DLTensor* const> outputs, int64_t rows) const {
-  gr::require(outputs.size() == 2, GR_INVALID_ARGUMENT, "outputs", "got ", outputs.size(),
-              " tensors, wanted tokens and targets");
+  if (outputs.size() != outputs_.size()) {
+    std::string names = outputs_[0].name;
+    for (size_t k = 1; k < outputs_.size(); ++k) {
+      names += gr::text(k + 1 < outputs_.size() ? ", " : " and ", outputs_[k].name);
+    }
+    throw gr::Error(GR_INVALID_ARGUMENT, "outputs",
+                    gr::text("got ", outputs.size(), " tensors, wanted ", names));
+  }
   for (const DLTensor* t : outputs) {
     const bool ok = t->ndim == 2 && t->shape[0] == rows && t->shape[1] == info_.block &&
                     gr_dtype_of(t->dtype) == GR_INT64;

@@ -2,7 +2,6 @@
 // What tokenizers share: see tokenizer.hpp.
 #include "plugins/data/common/tokenizer.hpp"
 
-#include "gradrack/extensions.h"
 #include "plugins/data/common/bpe_files.hpp"
 #include "plugins/data/common/sentence_piece.hpp"
 #include "plugins/data/common/utf8.hpp"
@@ -48,15 +47,6 @@ std::string_view check_utf8(std::string_view text, bool replace, std::string* me
               " is no UTF-8: mend the text, or set `invalid_utf8: replace`");
   *mended = replace_ill_formed(text);
   return *mended;
-}
-
-std::function<void()> cancel_tick(const gr_host_t& host) {
-  const auto* cancel =
-      static_cast<const gr_cancel_t*>(host.get_extension(host.context, GR_EXT_CANCEL));
-  return [cancel] {
-    gr::require(cancel == nullptr || cancel->cancelled(cancel->context) == 0, GR_CANCELLED, "",
-                "the run was asked to end while the data was read");
-  };
 }
 
 }  // namespace corpus

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "gradrack/options.hpp"
-#include "gradrack/plugin.h"
+#include "plugins/data/common/path_option.hpp"
 
 namespace corpus {
 
@@ -48,10 +48,6 @@ struct TokenizerChoice {
   bool is_bytewise() const { return kind == "chars" || kind == "bytes"; }
 };
 
-constexpr gr_option_t optional_path(const char* name, const char* help) {
-  return {sizeof(gr_option_t), 0, name, GR_OPTION_PATH, 0, "", -INFINITY, INFINITY, nullptr, help};
-}
-
 // Rows for the options table of a source that has a tokenizer.
 inline constexpr gr_option_t kTokenizer =
     GR_OPT_CHOICE("tokenizer", "chars", "chars|bytes|bpe|sentencepiece",
@@ -73,8 +69,5 @@ std::unique_ptr<Tokenizer> load_tokenizer(const TokenizerChoice& choice);
 /// `text` as `choice` wants it: a copy in `*mended` where bytes had to be replaced. Throws
 /// GR_OUT_OF_RANGE with the position of bytes that are no UTF-8.
 std::string_view check_utf8(std::string_view text, bool replace, std::string* mended);
-
-/// A tick that throws GR_CANCELLED once the host wants the run to end.
-std::function<void()> cancel_tick(const gr_host_t& host);
 
 }  // namespace corpus

@@ -14,7 +14,10 @@ namespace gr = gradrack::sdk;
 
 namespace {
 
-constexpr uint32_t kDrawTag = 0x64617461;  // "data": keeps these draws apart from all others
+constexpr uint32_t kDrawTag = 0x64617461;  // "data"
+constexpr int64_t kMillion = 1000000;
+
+int64_t millionths(double fraction) { return static_cast<int64_t>(fraction * kMillion + 0.5); }
 
 /// index * batch_size + row, the running number of a row.
 int64_t running(const gr_batch_request_t& request, int64_t row) {
@@ -33,18 +36,28 @@ WindowOrder window_order(const std::string& name) {
   return name == "sequential" ? WindowOrder::kSequential : WindowOrder::kRandom;
 }
 
-bool validates_by_hash(std::string_view text, double validation_fraction) {
-  constexpr uint64_t kMillion = 1000000;
-  Digest digest;
-  digest.add_text(text);
-  const uint64_t draw = std::stoull(digest.hex().substr(0, 15), nullptr, 16) % kMillion;
-  return draw < static_cast<uint64_t>(validation_fraction * kMillion + 0.5);
+int64_t training_part(int64_t tokens, double validation_fraction) {
+  const int64_t trains = kMillion - millionths(validation_fraction);
+  return tokens / kMillion * trains + tokens % kMillion * trains / kMillion;
 }
 
-int64_t training_part(int64_t tokens, double validation_fraction) {
-  constexpr int64_t kMillion = 1000000;
-  const auto kept = kMillion - static_cast<int64_t>(validation_fraction * kMillion + 0.5);
-  return tokens / kMillion * kept + tokens % kMillion * kept / kMillion;
+bool keeps_some(double validation_fraction) { return millionths(validation_fraction) > 0; }
+
+bool validates_by_hash(std::string_view text, double validation_fraction) {
+  if (!keeps_some(validation_fraction)) return false;
+  Digest digest;
+  digest.add_text(text);
+  const int64_t draw = std::stoll(digest.hex().substr(0, 15), nullptr, 16) % kMillion;
+  return draw < millionths(validation_fraction);
+}
+
+std::array<uint32_t, 4> draw_for_row(const gr_batch_request_t& request, int64_t row, uint32_t tag) {
+  const auto index = static_cast<uint64_t>(request.index);
+  const uint32_t counter[4] = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                               static_cast<uint32_t>(row), tag};
+  std::array<uint32_t, 4> draw;
+  gr_philox4x32(counter, request.seed, draw.data());
+  return draw;
 }
 
 Windows::Index::Index(std::vector<Range> ranges, int64_t block, int64_t step, bool partial)
@@ -101,12 +114,8 @@ Window Windows::window(const gr_batch_request_t& request, int64_t row) const {
 
 int64_t Windows::train_number(const gr_batch_request_t& request, int64_t row) const {
   if (order_ == WindowOrder::kRandom) {
-    const auto index = static_cast<uint64_t>(request.index);
-    const uint32_t counter[4] = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                                 static_cast<uint32_t>(row), kDrawTag};
-    uint32_t draw[4];
-    gr_philox4x32(counter, request.seed, draw);
-    return static_cast<int64_t>(gr::scale_draw(draw, static_cast<uint64_t>(train_items())));
+    const std::array<uint32_t, 4> draw = draw_for_row(request, row, kDrawTag);
+    return static_cast<int64_t>(gr::scale_draw(draw.data(), static_cast<uint64_t>(train_items())));
   }
   const int64_t number = running(request, row);
   const int64_t place = number % train_items();

@@ -7,6 +7,7 @@
 // row), so a position in the data is a number.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,9 +50,15 @@ WindowOrder window_order(const std::string& name);
 /// exactly floor(n * 9 / 10).
 int64_t training_part(int64_t tokens, double validation_fraction);
 
+/// Is anything kept at all? A millionth is the least that counts.
+bool keeps_some(double validation_fraction);
+
 /// Is what `text` names kept for evaluation? A function of the text alone, so that it stays on its
 /// side when others come and go.
 bool validates_by_hash(std::string_view text, double validation_fraction);
+
+/// Random numbers of row `row` of a batch. `tag` keeps them apart from other draws. [any]
+std::array<uint32_t, 4> draw_for_row(const gr_batch_request_t& request, int64_t row, uint32_t tag);
 
 class Windows {
  public:

@@ -9,11 +9,11 @@
 
 #include "decode.hpp"
 #include "gradrack/data.hpp"
-#include "gradrack/philox.h"
 #include "labelled_files.hpp"
+#include "plugins/data/common/cancel.hpp"
 #include "plugins/data/common/digest.hpp"
 #include "plugins/data/common/mapped_file.hpp"
-#include "plugins/data/common/tokenizer.hpp"
+#include "plugins/data/common/path_option.hpp"
 #include "plugins/data/common/windows.hpp"
 #include "resize.hpp"
 
@@ -21,11 +21,10 @@ namespace {
 
 namespace gr = gradrack::sdk;
 
-constexpr uint32_t kMirrorTag = 0x6d697272;  // "mirr": keeps these draws apart from all others
+constexpr uint32_t kMirrorTag = 0x6d697272;  // "mirr"
 
 constexpr gr_option_t kImagesOptions[] = {
-    {sizeof(gr_option_t), GR_OPTION_REQUIRED, "folder", GR_OPTION_PATH, 0, nullptr, -INFINITY,
-     INFINITY, nullptr, "a folder with a folder for each class"},
+    GR_OPT_PATH_REQUIRED("folder", "a folder with a folder for each class"),
     corpus::optional_path("validation_folder", "another one, for evaluation; none: see the next"),
     GR_OPT_FLOAT("validation_fraction", "0.1", 0, 0.9,
                  "files kept for evaluation, by a hash of their names, where no folder is"),
@@ -104,7 +103,7 @@ class Images {
       (k < train_ ? train : validation).push_back({k, 0, 2});
     }
     const bool wanted = !options.get<std::string>("validation_folder").empty() ||
-                        options.get<double>("validation_fraction") >= 0.5e-6;
+                        corpus::keeps_some(options.get<double>("validation_fraction"));
     gr::require(!train.empty() && (!wanted || !validation.empty()), GR_OUT_OF_RANGE,
                 "validation_fraction", options.get<std::string>("folder"), ": of ",
                 all_.files.size(), " files ", train.size(), " are to train on and ",
@@ -145,12 +144,7 @@ class Images {
 
   static bool is_mirrored(const gr_batch_request_t& request, int64_t row) {
     if (request.split != GR_SPLIT_TRAIN) return false;
-    const auto index = static_cast<uint64_t>(request.index);
-    const uint32_t counter[4] = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                                 static_cast<uint32_t>(row), kMirrorTag};
-    uint32_t draw[4];
-    gr_philox4x32(counter, request.seed, draw);
-    return (draw[0] & 1) != 0;
+    return (corpus::draw_for_row(request, row, kMirrorTag)[0] & 1) != 0;
   }
 
   void fill(const LabelledFile& file, bool mirrored, std::span<float> out) const {

@@ -11,6 +11,7 @@ namespace {
 struct Taps {
   int64_t first = 0;
   std::vector<float> weights;  // they sum to 1
+  int64_t end() const { return first + static_cast<int64_t>(weights.size()); }
 };
 
 /// For `count` new pixels over [start, start + length) of `size` old ones.
@@ -54,9 +55,11 @@ void resize(const Picture& picture, const Crop& crop, int64_t height, int64_t wi
             float white, std::span<float> out) {
   const std::vector<Taps> columns = make_taps(crop.left, crop.width, picture.width, width);
   const std::vector<Taps> rows = make_taps(crop.top, crop.height, picture.height, height);
-  std::vector<float> narrow(static_cast<size_t>(picture.height * width));
+  // Taps go up with their pixels, so no other row has a part in the result.
+  const int64_t top = rows.front().first, bottom = rows.back().end();
+  std::vector<float> narrow(static_cast<size_t>((bottom - top) * width));
   for (int64_t channel = 0; channel < picture.channels; ++channel) {
-    for (int64_t y = 0; y < picture.height; ++y) {
+    for (int64_t y = top; y < bottom; ++y) {
       for (int64_t x = 0; x < width; ++x) {
         const Taps& taps = columns[static_cast<size_t>(mirrored ? width - 1 - x : x)];
         float sum = 0;
@@ -66,7 +69,7 @@ void resize(const Picture& picture, const Crop& crop, int64_t height, int64_t wi
                  static_cast<float>(
                      picture.pixels[static_cast<size_t>(from * picture.channels + channel)]);
         }
-        narrow[static_cast<size_t>(y * width + x)] = sum;
+        narrow[static_cast<size_t>((y - top) * width + x)] = sum;
       }
     }
     float* to = out.data() + channel * height * width;
@@ -75,8 +78,8 @@ void resize(const Picture& picture, const Crop& crop, int64_t height, int64_t wi
       for (int64_t x = 0; x < width; ++x) {
         float sum = 0;
         for (size_t k = 0; k < taps.weights.size(); ++k) {
-          sum += taps.weights[k] *
-                 narrow[static_cast<size_t>((taps.first + static_cast<int64_t>(k)) * width + x)];
+          const int64_t from = taps.first - top + static_cast<int64_t>(k);
+          sum += taps.weights[k] * narrow[static_cast<size_t>(from * width + x)];
         }
         to[y * width + x] = sum / 255 * white;
       }

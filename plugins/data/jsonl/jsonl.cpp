@@ -6,8 +6,10 @@
 // Invariant: what a row holds is a function of (options, seed, split, index, row).
 #include "gradrack/data.hpp"
 #include "lines.hpp"
+#include "plugins/data/common/cancel.hpp"
 #include "plugins/data/common/corpus.hpp"
 #include "plugins/data/common/digest.hpp"
+#include "plugins/data/common/next_tokens.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -54,20 +56,23 @@ class Jsonl {
         split_(read(options, host)),
         corpus_(request(options), host),
         windows_(cut(options)) {
-    summary_ = gr::text("jsonl ", path_, ": ", split_.documents.size(), " documents, ",
-                        corpus_.ids().size(), " tokens, vocabulary ", corpus_.vocab(), ", ",
-                        windows_.train_items(), " rows to train on, ", windows_.validation_items(),
-                        " to validate");
+    rows_.describe({corpus_.vocab(),
+                    corpus_.identity(),
+                    &windows_,
+                    gr::text("jsonl ", path_, ": ", split_.documents.size(), " documents, ",
+                             corpus_.ids().size(), " tokens, vocabulary ", corpus_.vocab(), ", ",
+                             windows_.train_items(), " rows to train on, ",
+                             windows_.validation_items(), " to validate"),
+                    {{"positions", block_}, {"documents", block_ + 1}}});
     split_ = {};  // the tokens are what is needed from here on
-    describe();
   }
 
-  const gr_data_info_t& info() const { return info_; }
+  const gr_data_info_t& info() const { return rows_.info(); }
   int64_t rows(const gr_batch_request_t& request) const { return windows_.rows(request); }
 
   void batch(const gr_batch_request_t& request, std::span<DLTensor* const> outputs) const {
     const int64_t count = rows(request);
-    check_outputs(outputs, count);
+    rows_.check_outputs(outputs, count);
     for (int64_t row = 0; row < count; ++row) {
       const auto of = [&](size_t k) { return gr::row_of<int64_t>(*outputs[k], row); };
       fill_row(corpus_.ids(), corpus_.ends(), windows_.window(request, row),
@@ -151,7 +156,7 @@ class Jsonl {
     add(&validation, split_.train, ends.size());
     corpus::Windows windows(train, validation, block_,
                             corpus::window_order(options.get<std::string>("order")), padded);
-    const bool wanted = options.get<double>("validation_fraction") >= 0.5e-6;
+    const bool wanted = corpus::keeps_some(options.get<double>("validation_fraction"));
     gr::require(windows.train_items() > 0 && (!wanted || windows.validation_items() > 0),
                 GR_OUT_OF_RANGE, "file", path_, ": gives ", windows.train_items(), " rows of ",
                 block_, " tokens to train on and ", windows.validation_items(),
@@ -160,47 +165,12 @@ class Jsonl {
     return windows;
   }
 
-  void describe() {
-    constexpr const char* kNames[] = {"tokens", "targets", "positions", "documents"};
-    const int64_t limits[] = {corpus_.vocab(), corpus_.vocab(), block_, block_ + 1};
-    for (size_t k = 0; k < 4; ++k) {
-      outputs_[k] = {kNames[k], GR_INT64, 2, {{0, "batch"}, {block_, nullptr}}, limits[k]};
-    }
-    corpus::Digest digest;
-    digest.add_text(corpus_.identity());
-    digest.add_text(windows_.identity());
-    identity_ = digest.hex();
-    info_.struct_size = sizeof info_;
-    info_.outputs = outputs_;
-    info_.output_count = 4;
-    info_.output_stride = sizeof outputs_[0];
-    info_.vocab = corpus_.vocab();
-    info_.block = block_;
-    info_.train_items = windows_.train_items();
-    info_.validation_items = windows_.validation_items();
-    info_.summary = summary_.c_str();
-    info_.identity = identity_.c_str();
-  }
-
-  void check_outputs(std::span<DLTensor* const> outputs, int64_t rows) const {
-    gr::require(outputs.size() == 4, GR_INVALID_ARGUMENT, "outputs", "got ", outputs.size(),
-                " tensors, wanted tokens, targets, positions and documents");
-    for (const DLTensor* t : outputs) {
-      const bool ok = t->ndim == 2 && t->shape[0] == rows && t->shape[1] == block_ &&
-                      gr_dtype_of(t->dtype) == GR_INT64;
-      gr::require(ok, GR_INVALID_ARGUMENT, "outputs", "wanted int64 tensors [", rows, ", ", block_,
-                  "]");
-    }
-  }
-
   std::string path_;
   int64_t block_;
   Split split_;
   corpus::Corpus corpus_;
   corpus::Windows windows_;
-  gr_data_output_t outputs_[4] = {};
-  std::string summary_, identity_;
-  gr_data_info_t info_ = {};
+  corpus::NextTokens rows_;
 };
 
 }  // namespace

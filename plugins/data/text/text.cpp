@@ -86,7 +86,7 @@ class Text {
     const auto block = options.get<int64_t>("block");
     const int64_t trains = corpus::training_part(size(), fraction(options));
     const int64_t validates = size() - trains;
-    const bool wanted = fraction(options) >= 0.5e-6;  // a millionth is the least that counts
+    const bool wanted = corpus::keeps_some(fraction(options));
     gr::require(trains > block && (!wanted || validates > block), GR_OUT_OF_RANGE, "file", path_,
                 ": the text is shorter than a block: ", trains, " tokens to train on and ",
                 validates, " to validate, but each part needs at least block + 1 = ", block + 1,

@@ -2,6 +2,7 @@
 // Shard: see shard.hpp.
 #include "shard.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -74,32 +75,27 @@ void Shard::read_plain(const ShardFormat& format) {
   form_ = gr::text("plain ", dtype_name(width));
 }
 
-std::string Shard::identity(const std::function<void()>& tick) const {
+ShardContent Shard::look(int64_t vocab, const std::function<void()>& tick) const {
+  const std::span<const std::byte> file = file_.bytes(), body = ids_.bytes();
+  const auto width = static_cast<size_t>(ids_.width());
+  ShardContent content;
   corpus::Digest digest;
-  std::span<const std::byte> rest = file_.bytes();
-  while (!rest.empty()) {
-    const auto part = rest.first(std::min<size_t>(rest.size(), kStretch));
-    digest.add(part);
-    rest = rest.subspan(part.size());
-    tick();
-  }
-  const std::string& path = file_.path();
-  return gr::text(path.substr(path.rfind('/') + 1), ' ', file_.bytes().size(), ' ', form_, ' ',
-                  digest.hex());
-}
-
-int64_t Shard::largest(int64_t vocab, const std::function<void()>& tick) const {
-  int64_t found = -1;
+  digest.add(file.first(file.size() - body.size()));
   for (int64_t first = 0; first < ids_.size(); first += kStretch) {
     const int64_t count = std::min(kStretch, ids_.size() - first);
     tick();
-    found = std::max(found, ids_.largest(first, count));
-    if (vocab == 0 || found < vocab) continue;
+    digest.add(
+        body.subspan(static_cast<size_t>(first) * width, static_cast<size_t>(count) * width));
+    content.largest = std::max(content.largest, ids_.largest(first, count));
+    if (vocab == 0 || content.largest < vocab) continue;
     const int64_t position = ids_.find_beyond(vocab, first, count);
     throw gr::Error(
         GR_OUT_OF_RANGE, "vocab",
         gr::text(file_.path(), ": token outside the vocabulary: id ", ids_.at(position),
                  " at position ", position, ", vocab is ", vocab, ", the file is read as ", form_));
   }
-  return found;
+  const std::string& path = file_.path();
+  content.identity =
+      gr::text(path.substr(path.rfind('/') + 1), ' ', file.size(), ' ', form_, ' ', digest.hex());
+  return content;
 }

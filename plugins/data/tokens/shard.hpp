@@ -18,19 +18,23 @@ struct ShardFormat {
   std::string dtype = "auto";  ///< auto (plain: uint16), uint16, uint32
 };
 
+/// What reading all of a file tells.
+struct ShardContent {
+  int64_t largest = -1;  ///< id; -1: there is none
+  std::string identity;  ///< the file's name without its folder, its size and SHA-256
+};
+
 class Shard {
  public:
   /// Throws GR_NOT_FOUND, GR_IO, and GR_INVALID_ARGUMENT for a file that is not of that form.
   Shard(std::string path, const ShardFormat& format);
 
-  const std::string& path() const { return file_.path(); }
   const corpus::IdView& ids() const { return ids_; }
   /// "uint16 plain"
   const std::string& form() const { return form_; }
-  /// The file's name without its folder, its size and SHA-256. Reads all of it.
-  std::string identity(const std::function<void()>& tick) const;
-  /// The largest id; with `vocab` above 0 throws GR_OUT_OF_RANGE for one that is not below it.
-  int64_t largest(int64_t vocab, const std::function<void()>& tick) const;
+  /// Reads all of the file, once. With `vocab` above 0 throws GR_OUT_OF_RANGE for an id that is
+  /// not below it. `tick` is called now and then and may throw.
+  ShardContent look(int64_t vocab, const std::function<void()>& tick) const;
 
  private:
   void read_header(int64_t count, int width, const ShardFormat& format);

@@ -7,9 +7,10 @@
 #include <glob.h>
 
 #include "gradrack/data.hpp"
+#include "plugins/data/common/cancel.hpp"
 #include "plugins/data/common/digest.hpp"
 #include "plugins/data/common/next_tokens.hpp"
-#include "plugins/data/common/tokenizer.hpp"
+#include "plugins/data/common/path_option.hpp"
 #include "shard.hpp"
 
 namespace {
@@ -59,9 +60,10 @@ class Tokens {
     int64_t largest = -1, total = 0;
     const auto wanted = options.get<int64_t>("vocab");
     for (const Shard& shard : shards_) {
-      largest = std::max(largest, shard.largest(wanted, tick));
+      const ShardContent content = shard.look(wanted, tick);
+      largest = std::max(largest, content.largest);
       total += shard.ids().size();
-      digest.add_text(shard.identity(tick));
+      digest.add_text(content.identity);
     }
     const int64_t vocab = wanted > 0 ? wanted : largest + 1;
     rows_.describe({vocab, digest.hex(), &windows_,
@@ -117,7 +119,7 @@ class Tokens {
     }
     corpus::Windows windows(train, validation, block_,
                             corpus::window_order(options.get<std::string>("order")));
-    const bool validates = by_files || fraction >= 0.5e-6;  // a millionth is the least that counts
+    const bool validates = by_files || corpus::keeps_some(fraction);
     gr::require(windows.train_items() > 0 && (!validates || windows.validation_items() > 0),
                 GR_OUT_OF_RANGE, "files", options.get<std::string>("files"), ": gives ",
                 windows.train_items(), " windows of ", block_, " + 1 tokens to train on and ",

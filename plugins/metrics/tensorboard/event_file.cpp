@@ -110,8 +110,7 @@ int64_t last_number(const std::string& folder) {
   return last;
 }
 
-}  // namespace
-
+// CRC32C (Castagnoli), as masked for a frame.
 uint32_t masked_crc(std::string_view bytes) {
   static constexpr std::array<uint32_t, 256> kTable = crc_table();
   uint32_t crc = 0xffffffff;
@@ -121,6 +120,7 @@ uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
 }
 
+// `message` with length and check sums around it.
 std::string framed(std::string_view message) {
   std::string frame;
   put_fixed(&frame, static_cast<uint64_t>(message.size()));
@@ -129,6 +129,8 @@ std::string framed(std::string_view message) {
   put_fixed(&frame, masked_crc(message));
   return frame;
 }
+
+}  // namespace
 
 void Summary::add_scalar(std::string_view tag, double value) {
   std::string item;

@@ -13,12 +13,6 @@
 
 namespace gradrack::tensorboard {
 
-/// CRC32C (Castagnoli), as masked for a frame.
-uint32_t masked_crc(std::string_view bytes);
-
-/// `message` with length and check sums around it.
-std::string framed(std::string_view message);
-
 /// Summary message under construction: scalars, or one text.
 class Summary {
  public:

@@ -78,7 +78,9 @@ class Data : public Factory<Data<T>, T, gr_data_t> {
  public:
   static constexpr const char* kKind = "data";
   static void fill(gr_data_t& table) {
-    if constexpr (requires { T::kConcurrent; }) table.flags = GR_DATA_CONCURRENT;
+    if constexpr (requires { T::kConcurrent; }) {
+      if (T::kConcurrent) table.flags |= GR_DATA_CONCURRENT;
+    }
     table.info = info;
     table.rows = rows;
     table.batch = batch;

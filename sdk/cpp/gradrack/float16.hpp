@@ -6,46 +6,29 @@
 // and the upper payload kept); what rounds past 65504 becomes infinity.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 namespace gradrack::sdk {
 
-namespace float16_detail {
-
-inline float as_float(uint32_t bits) {
-  float number;
-  std::memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
-inline uint32_t as_bits(float number) {
-  uint32_t bits;
-  std::memcpy(&bits, &number, sizeof bits);
-  return bits;
-}
-
-}  // namespace float16_detail
-
 /// Exact.
 inline float from_float16(uint16_t half) {
-  using namespace float16_detail;
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   uint32_t bits = static_cast<uint32_t>(half & 0x7fffu) << 13;
   const uint32_t exponent = bits & 0x0f800000u;
   bits += 112u << 23;                               // from a bias of 15 to one of 127
   if (exponent == 0x0f800000u) bits += 112u << 23;  // infinity, NaN
   if (exponent == 0) {                              // zero, subnormal: 2^-14 apart from its ones
-    bits = as_bits(as_float(bits + (1u << 23)) - as_float(113u << 23));
+    bits = std::bit_cast<uint32_t>(std::bit_cast<float>(bits + (1u << 23)) -
+                                   std::bit_cast<float>(113u << 23));
   }
-  return as_float(bits | sign);
+  return std::bit_cast<float>(bits | sign);
 }
 
 /// Round to nearest even.
 inline uint16_t to_float16(float number) {
-  using namespace float16_detail;
-  uint32_t bits = as_bits(number);
+  uint32_t bits = std::bit_cast<uint32_t>(number);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   bits &= 0x7fffffffu;
   uint32_t half;
@@ -54,7 +37,8 @@ inline uint16_t to_float16(float number) {
   } else if (bits >= 143u << 23) {  // 65536 and more
     half = 0x7c00u;
   } else if (bits < 113u << 23) {  // below 2^-14: added to 1/2, the sum's own rounding is ours
-    half = as_bits(as_float(bits) + 0.5f) - as_bits(0.5f);
+    half =
+        std::bit_cast<uint32_t>(std::bit_cast<float>(bits) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
   } else {
     half = (bits - (112u << 23) + 0xfffu + ((bits >> 13) & 1u)) >> 13;
   }
@@ -63,13 +47,12 @@ inline uint16_t to_float16(float number) {
 
 /// Round to nearest even, from the double itself.
 inline uint16_t to_float16(double number) {
-  using namespace float16_detail;
   const float near = static_cast<float>(number);
   // Rounded to odd instead, a float keeps on which side of every middle the double lies.
   const double rest = std::fabs(number) - std::fabs(static_cast<double>(near));
-  uint32_t bits = as_bits(near);
+  uint32_t bits = std::bit_cast<uint32_t>(near);
   if (rest != 0.0 && !std::isnan(number) && (bits & 1u) == 0) rest > 0.0 ? ++bits : --bits;
-  return to_float16(as_float(bits));
+  return to_float16(std::bit_cast<float>(bits));
 }
 
 }  // namespace gradrack::sdk

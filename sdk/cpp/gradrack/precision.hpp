@@ -49,10 +49,9 @@ class ByInputs {
 };
 
 /// Base of a T that offers the extension gr.loss_scale/1. T needs:
-///   gr_loss_scale_state_t first_scale() const;                                          // [plan]
-///   gr_loss_scale_state_t next_scale(const gr_loss_scale_state_t& s, bool finite) const;  //
-///   [exec] int64_t most_skipped() const;   steps in a row; the run ends with the last of them //
-///   [exec]
+///   gr_loss_scale_state_t first_scale() const;  // [plan]
+///   gr_loss_scale_state_t next_scale(const gr_loss_scale_state_t&, bool finite) const;  // [exec]
+///   int64_t most_skipped() const;  // [exec] steps in a row; the run ends with the last
 template <typename T>
 class LossScaled {
  public:

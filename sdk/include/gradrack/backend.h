@@ -82,9 +82,8 @@ enum { GR_MAX_IN_PLACE = 8 };
 
 /// Bits of gr_claim.flags.
 enum {
-  /// Of a yes: tensors are converted to another dtype, worked on there, and converted back.
-  /// `reason`
-  /// says to which. Since 1.1.
+  /// Of a yes: tensors are converted to another dtype and back, to be worked on there.
+  /// gr_claim.reason says to which. Since 1.1.
   GR_CLAIM_CONVERTED = 1
 };
 
@@ -95,7 +94,7 @@ typedef struct gr_claim {
   int32_t group;     ///< nodes with one number >= 0 become one kernel; -1: alone
   int32_t flags;     ///< GR_CLAIM_CONVERTED or 0. Since 1.1
   int64_t cost_ns;   ///< estimate; 0: unknown
-  char reason[128];  ///< for NO: which dtype, attribute or rank is in the way
+  char reason[128];  ///< NO: which dtype, attribute or rank is in the way; CONVERTED: to what
 } gr_claim_t;
 
 /// A group to prepare: nodes in order, with the values that cross its border.

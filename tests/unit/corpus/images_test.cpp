@@ -162,6 +162,24 @@ TEST_F(ImagesData, CropsTheMiddleOrStretches) {
   EXPECT_GT(stretched.first[8], 0.8f);  // blue, right
 }
 
+// Rows 8 to 15 of 24 are the middle, shrunk by two: the triangle of the first new row covers rows 7
+// to 10, that of the last one rows 13 to 16.
+TEST_F(ImagesData, CropsTheMiddleOfATallPicture) {
+  write_png(folder_ / "cats" / "a.png", 24, 8, [](int y, int) {
+    const auto grey = static_cast<uint8_t>(y < 7 || y > 16 ? 255 : (y - 7) * (y - 7) * 3);
+    return Pixel{grey, grey, grey};
+  });
+  write_png(folder_ / "dogs" / "b.png", 4, 4, plain(0, 0, 0));
+  const testing::Batch<float> batch =
+      first_row({{"size", "[4, 4]"}, {"channels", "1"}, {"white", "255"}});
+  for (size_t y = 0; y < 4; ++y) {
+    // Weights 1 3 3 1 of eight.
+    const auto row = [&](size_t k) { return static_cast<double>((2 * y + k) * (2 * y + k) * 3); };
+    const double wanted = (row(0) + 3 * row(1) + 3 * row(2) + row(3)) / 8;
+    for (size_t x = 0; x < 4; ++x) EXPECT_NEAR(batch.first[y * 4 + x], wanted, 1e-3) << y;
+  }
+}
+
 TEST_F(ImagesData, MirrorsSomeTrainingRowsAndNoOthers) {
   for (const char* name : {"cats/a.png", "dogs/b.png"}) {
     write_png(folder_ / name, 2, 2, [](int, int x) { return Pixel{uint8_t(x * 255), 0, 0}; });

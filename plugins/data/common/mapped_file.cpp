@@ -17,11 +17,22 @@ namespace corpus {
 
 namespace gr = gradrack::sdk;
 
-MappedFile::MappedFile(std::string path, const char* option) : path_(std::move(path)) {
-  const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+namespace {
+
+int open_file(const std::string& path, const char* option) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const int reason = errno;
-  gr::require(file >= 0, reason == ENOENT ? GR_NOT_FOUND : GR_IO, option, path_, ": ",
+  gr::require(file >= 0, reason == ENOENT ? GR_NOT_FOUND : GR_IO, option, path, ": ",
               std::strerror(reason), ": set `", option, "` to a file that can be read");
+  return file;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(std::string path, const char* option)
+    : MappedFile(open_file(path, option), path, option) {}
+
+MappedFile::MappedFile(int file, std::string path, const char* option) : path_(std::move(path)) {
   struct stat info = {};
   const bool regular = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
   void* at = MAP_FAILED;

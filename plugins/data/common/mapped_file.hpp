@@ -16,6 +16,8 @@ class MappedFile {
  public:
   /// `option` is what names the file, for messages. Throws GR_NOT_FOUND, GR_IO. [main]
   MappedFile(std::string path, const char* option);
+  /// Of an open file, which is closed; `path` is for messages.
+  MappedFile(int file, std::string path, const char* option);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
   ~MappedFile();

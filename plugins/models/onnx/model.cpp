@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading a model: see model.hpp.
+#include "model.hpp"
+
+#include <set>
+
+#include "gradrack/error.hpp"
+
+namespace gradrack::onnx {
+
+namespace {
+
+template <typename... Parts>
+void check(bool good, int32_t code, const Parts&... parts) {
+  sdk::require(good, code, "file", parts...);
+}
+
+void check_versions(const Model& model) {
+  check(model.ir_version >= kOldestIr && model.ir_version <= kNewestIr, GR_VERSION, model.path,
+        ": IR version ", model.ir_version, ", wanted ", kOldestIr, " to ", kNewestIr,
+        ": convert the file with the `onnx` package");
+  const auto own = model.opsets.find("");
+  check(own != model.opsets.end() || model.nodes.empty(), GR_INVALID_ARGUMENT, model.path,
+        ": names no version of ONNX's operators");
+  if (own == model.opsets.end()) return;
+  check(own->second >= kOldestOpset && own->second <= kNewestOpset, GR_VERSION, model.path,
+        ": operator set ", own->second, ", wanted ", kOldestOpset, " to ", kNewestOpset,
+        ": convert the file with onnx.version_converter");
+}
+
+/// Tensors, and the inputs without those that a tensor gives.
+void take_tensors(const GraphMessage& graph, Model* model) {
+  for (const TensorMessage& message : graph.initializers) {
+    check(!message.name.empty(), GR_INVALID_ARGUMENT, model->path, ": a tensor has no name");
+    const bool is_new =
+        model->tensors.emplace(message.name, read_tensor(message, *model->files)).second;
+    check(is_new, GR_INVALID_ARGUMENT, model->path, ": tensor '", message.name, "' is there twice");
+    model->tensor_names.push_back(message.name);
+  }
+  for (const ValueMessage& input : graph.inputs) {
+    (model->tensors.count(input.name) > 0 ? model->overridable : model->inputs).push_back(input);
+  }
+}
+
+/// What a later node may read; an output must be new.
+void check_names(const Model& model) {
+  std::set<std::string, std::less<>> known;
+  for (const ValueMessage& input : model.inputs) {
+    check(!input.name.empty() && known.insert(input.name).second, GR_INVALID_ARGUMENT, model.path,
+          ": input '", input.name, "' is there twice or has no name");
+  }
+  known.insert(model.tensor_names.begin(), model.tensor_names.end());
+  for (const Node& node : model.nodes) {
+    for (const std::string& input : node.inputs) {
+      check(input.empty() || known.count(input) > 0, GR_INVALID_ARGUMENT, model.path, ": ",
+            node.text(), " reads '", input, "', which nothing before it makes");
+    }
+    for (const std::string& output : node.outputs) {
+      check(output.empty() || known.insert(output).second, GR_INVALID_ARGUMENT, model.path, ": ",
+            node.text(), " makes '", output, "', which is there already");
+    }
+  }
+  for (const ValueMessage& output : model.outputs) {
+    check(known.count(output.name) > 0, GR_INVALID_ARGUMENT, model.path, ": output '", output.name,
+          "' is made by nothing");
+  }
+}
+
+}  // namespace
+
+const AttributeMessage* Node::find(std::string_view attribute) const {
+  for (const AttributeMessage& each : attributes) {
+    if (each.name == attribute) return &each;
+  }
+  return nullptr;
+}
+
+std::string Node::text() const {
+  const std::string made = outputs.empty() ? "" : outputs[0];
+  const std::string who = name.empty() ? "node that makes '" + made + "'" : "node '" + name + "'";
+  return sdk::text(who, " (", full_op(), ", opset ", version, ")");
+}
+
+std::map<std::string, int64_t> opsets_of(const std::vector<OpsetMessage>& messages) {
+  std::map<std::string, int64_t> opsets;
+  for (const OpsetMessage& message : messages) {
+    opsets[message.domain == "ai.onnx" ? "" : message.domain] = message.version;
+  }
+  return opsets;
+}
+
+std::vector<Node> nodes_of(std::vector<NodeMessage> messages,
+                           const std::map<std::string, int64_t>& opsets) {
+  std::vector<Node> nodes;
+  nodes.reserve(messages.size());
+  for (NodeMessage& message : messages) {
+    const auto version = opsets.find(message.domain);
+    nodes.push_back({std::move(message.name), std::move(message.domain), std::move(message.op),
+                     version == opsets.end() ? 0 : version->second, std::move(message.inputs),
+                     std::move(message.outputs), std::move(message.attributes)});
+  }
+  return nodes;
+}
+
+Model load_model(const std::string& path, const char* option) {
+  Model model;
+  model.path = path;
+  model.files = std::make_shared<FileBytes>(path, option);
+  ModelMessage message = read_model_message(model.files->main());
+  check(message.has_graph, GR_INVALID_ARGUMENT, path,
+        ": holds no graph: is it an ONNX file? An un-fetched Git LFS pointer is none");
+  check(!message.graph.has_sparse, GR_UNSUPPORTED, path,
+        ": holds sparse tensors, which are not read");
+  model.name = message.graph.name;
+  model.ir_version = message.ir_version;
+  model.opsets = opsets_of(message.opsets);
+  model.producer = std::move(message.producer);
+  model.producer_version = std::move(message.producer_version);
+  model.domain = std::move(message.domain);
+  model.documentation = std::move(message.documentation);
+  model.model_version = message.model_version;
+  model.metadata = std::move(message.metadata);
+  take_tensors(message.graph, &model);
+  model.outputs = std::move(message.graph.outputs);
+  model.nodes =
+      expand_functions(nodes_of(std::move(message.graph.nodes), model.opsets), message.functions);
+  check_versions(model);
+  check_names(model);
+  return model;
+}
+
+}  // namespace gradrack::onnx

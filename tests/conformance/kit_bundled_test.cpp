@@ -76,6 +76,9 @@ std::vector<std::string> options_of(const std::string& library) {
   if (library == "gradrack_data_text.so") return {"--set", "file=" + text_file()};
   if (library == "gradrack_data_tokens.so") return {"--set", "files=" + token_file()};
   if (library == "gradrack_data_jsonl.so") return {"--set", "file=" + document_file()};
+  if (library == "gradrack_model_onnx.so") {
+    return {"--set", "file=" GRADRACK_SOURCE_DIR "/tests/onnx/models/conv_bn.onnx"};
+  }
   if (library == "gradrack_data_images.so") {
     return {"--set", "folder=" + picture_folder(), "--set", "size=[4, 4]"};
   }

@@ -48,11 +48,11 @@ bool near(double got, double wanted, const Tolerance& t) {
 }
 
 Status compare(const SafetensorsFile& file, const SafetensorsEntry& entry, const Tolerance& t,
-               const std::map<std::string, OutputTensor>& outputs) {
+               const HostTensors& outputs) {
   const std::string name = entry.name.substr(std::strlen("output."));
   const auto at = outputs.find(name);
   if (at == outputs.end()) return not_found("no output '" + name + "'");
-  const OutputTensor& got = at->second;
+  const HostTensor& got = at->second;
   if (got.dtype != entry.dtype) return invalid_argument("output '" + name + "': another dtype");
   if (got.dims != entry.shape) return invalid_argument("output '" + name + "': another shape");
   GR_ASSIGN(const auto wanted_numbers, numbers_of(entry.dtype, file.bytes(entry)));

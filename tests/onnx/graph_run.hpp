@@ -3,29 +3,24 @@
 // importer; no training, no data plugin.
 #pragma once
 
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/status.hpp"
+#include "core/exec/run_once.hpp"
 #include "core/state/safetensors.hpp"
 
 namespace gradrack::testing {
 
-struct OutputTensor {
-  gr_dtype_t dtype = 0;
-  std::vector<int64_t> dims;
-  std::vector<std::byte> bytes;
-};
+using Texts = std::vector<std::pair<std::string, std::string>>;
 
 struct OnnxRun {
   std::string file;
-  std::string backend;                                            ///< "reference", "cpu"
-  std::vector<std::pair<std::string, std::string>> options = {};  ///< of the model, as in YAML
+  std::string backend;  ///< "reference", "cpu"; what it does not run goes to reference
+  Texts options = {};   ///< of the model, as in YAML
 };
 
 /// `inputs` has a tensor "input.NAME" for each input. [main]
-Result<std::map<std::string, OutputTensor>> run_onnx(const OnnxRun& run,
-                                                     const SafetensorsFile& inputs);
+Result<HostTensors> run_onnx(const OnnxRun& run, const SafetensorsFile& inputs);
 
 }  // namespace gradrack::testing

@@ -25,6 +25,7 @@
 #include "core/cli/simulate_command.hpp"
 #include "core/plugin/host_table.hpp"
 #include "core/train/commands.hpp"
+#include "core/train/export_model.hpp"
 #include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
@@ -51,6 +52,8 @@ struct Arguments {
   ReportRequest report;
   bool resolved = false;
   ConvertRequest convert;
+  ExportRequest export_run;
+  InspectModelRequest inspect_model;
   std::string resume, max_time;
   std::optional<StopSignals> stops;  ///< of a command with a run, to the end of its output
   std::function<Status()> command;   ///< of the sub-command given
@@ -378,6 +381,46 @@ void add_checkpoint_commands(CLI::App& app, Arguments& arguments) {
                     "parameters as training has them, not the averages that stand for them");
 }
 
+void add_export_command(CLI::App& app, Arguments& arguments) {
+  ExportRequest& request = arguments.export_run;
+  CLI::App* sub = add_command(
+      app, arguments, "export", "write a run's model as a file for others", [&arguments, &request] {
+        arguments.session.config_path = config_of_run(request.run);
+        return with_session(arguments,
+                            [&request](Session& session) { return run_export(session, request); });
+      });
+  sub->add_option("run", request.run, "a run folder, or a run file")->required();
+  sub->add_option("--format", request.format, "onnx (default), safetensors, or another plugin's");
+  sub->add_option("--output", request.output, "the file to write")->required();
+  sub->add_option("--opset", request.version, "version of the format's operators");
+  sub->add_option("--weights", request.weights,
+                  "a safetensors file, a checkpoint or a run; default: the run's");
+  sub->add_flag("--initial", request.initial, "the weights that the run begins with");
+  sub->add_option("--set", arguments.session.sets, "KEY=VALUE over the run file; repeatable")
+      ->allow_extra_args(false);
+}
+
+void add_onnx_commands(CLI::App& app, Arguments& arguments) {
+  CLI::App* group = app.add_subcommand("onnx", "models in ONNX files");
+  group->fallthrough();
+  group->require_subcommand(1);
+  InspectModelRequest& request = arguments.inspect_model;
+  CLI::App* inspect = add_command(
+      *group, arguments, "inspect", "operators, weights, inputs, what is trained and what runs",
+      [&arguments, &request] {
+        request.plugin = "onnx";
+        return with_registry(arguments, [&request](PluginRegistry& registry, EventSink& events) {
+          return inspect_model(registry, events, request);
+        });
+      });
+  inspect->add_option("file", request.file, "the .onnx file")->required();
+  inspect->add_flag("--weights", request.weights, "list every tensor");
+  inspect
+      ->add_option("--set", request.sets,
+                   "KEY=VALUE, an option of the model as in a run file; repeatable")
+      ->allow_extra_args(false);
+}
+
 void define_app(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "gradrack " + host_version());
   app.require_subcommand(1);
@@ -400,6 +443,8 @@ void define_app(CLI::App& app, Arguments& arguments) {
   add_config_commands(app, arguments);
   add_look_commands(app, arguments);
   add_checkpoint_commands(app, arguments);
+  add_export_command(app, arguments);
+  add_onnx_commands(app, arguments);
 }
 
 // CLI11 says "a subcommand is required" of a misspelt one: name it and its neighbour instead.

@@ -7,6 +7,7 @@
 #include "core/exec/executor.hpp"
 #include "core/plan/plan.hpp"
 #include "core/rewrite/simplify.hpp"
+#include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
@@ -97,6 +98,7 @@ Result<HostTensors> run_once(const Graph& graph, const std::vector<Device*>& dev
   GR_TRY(fill_store(simple, stored, &store));
   GR_ASSIGN(const std::unique_ptr<Executor> executor, Executor::make(plan, &store));
   GR_TRY(fill_inputs(simple, inputs, executor.get()));
+  const ThreadRole role(GR_THREAD_EXEC);
   GR_TRY(executor->run());
   return collect(executor.get());
 }

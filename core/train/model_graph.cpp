@@ -8,8 +8,9 @@
 
 namespace gradrack {
 
-Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
+Result<Graph> build_model(const Instance<gr_model_t>& model, GraphUse use,
                           const gr_data_info_t* data) {
+  const bool training = use == GraphUse::kTraining;
   Graph graph;
   BuilderApi api(graph, !training);  // no step reads predictions
   const gr_builder_t builder = api.builder();
@@ -17,10 +18,12 @@ Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
   context.struct_size = sizeof context;
   context.training = training ? 1 : 0;
   context.data = data;
+  context.exporting = use == GraphUse::kExport ? 1 : 0;
   gr_error_t err = {};
   const int32_t code = model->build(model.table().self, &builder, &context, &err);
-  GR_TRY(status_from(code, err).with_context("model '" + model.name() + "'"));
-  if (graph.objectives().empty()) {
+  GR_TRY(
+      status_from(code, err).with_context("model '" + model.name() + "'").in_area(Area::kPlugin));
+  if (graph.objectives().empty() && use != GraphUse::kExport) {
     return invalid_argument("model '" + model.name() + "' declares no objective")
         .in_area(Area::kPlugin);
   }

@@ -13,9 +13,12 @@
 
 namespace gradrack {
 
+/// What a model's graph is wanted for.
+enum class GraphUse { kTraining, kEvaluation, kExport };
+
 /// The plugin's forward graph as built, in float32; for training without its outputs, which no step
-/// reads. Errors carry the plugin's name. [plan]
-Result<Graph> build_model(const Instance<gr_model_t>& model, bool training,
+/// reads. For an export it may have no objective. Errors carry the plugin's name. [plan]
+Result<Graph> build_model(const Instance<gr_model_t>& model, GraphUse use,
                           const gr_data_info_t* data);
 
 /// A forward graph under the precision policy, without its writes; it reads the state

@@ -13,6 +13,7 @@
 #include "core/precision/retype.hpp"
 #include "core/rewrite/remake_gates.hpp"
 #include "core/rewrite/simplify.hpp"
+#include "core/train/model_file.hpp"
 
 namespace gradrack {
 
@@ -59,7 +60,8 @@ const char* recompute_text(Recompute recompute) {
 Result<std::unique_ptr<Planner>> Planner::make(Session& session, const Setup& setup,
                                                const Feed& feed) {
   std::unique_ptr<Planner> planner(new Planner(session, setup, feed));
-  GR_ASSIGN(planner->training_, build_model(setup.model->instance, true, &feed.info()));
+  GR_ASSIGN(planner->training_,
+            build_model(setup.model->instance, GraphUse::kTraining, &feed.info()));
   GR_ASSIGN(planner->parameters_, parameter_facts(planner->training_));
   GR_ASSIGN(planner->rules_,
             RunRules::make(session.config.run, planner->training_, planner->parameters_));
@@ -190,7 +192,8 @@ Result<PlanKey> Planner::evaluation_key(int64_t rows, const BatchSizes& sizes) {
 
 Result<Graph*> Planner::evaluation_model() {
   if (evaluation_ == nullptr) {
-    GR_ASSIGN(Graph graph, build_model(setup_.model->instance, false, &feed_.info()));
+    GR_ASSIGN(Graph graph,
+              build_model(setup_.model->instance, GraphUse::kEvaluation, &feed_.info()));
     if (objective_names(graph) != rules_.objectives()) {
       return invalid_argument(
                  fmt::format("model '{}' declares the objectives {} for training and {} for "
@@ -347,6 +350,10 @@ Result<Planned> Planner::plan_evaluation(int64_t rows, const BatchSizes& sizes, 
 Status Planner::declare_model(Store* store, uint64_t seed) const {
   GR_ASSIGN(const Graph graph, evaluation_graph(training_, setup_.precision->instance.table()));
   return store->declare_sources(graph, seed);
+}
+
+Status Planner::begin_weights(Store* store) const {
+  return begin_from_file(setup_.model->instance, training_, store);
 }
 
 }  // namespace gradrack

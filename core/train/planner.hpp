@@ -74,6 +74,8 @@ class Planner {
 
   /// Declares parameters and buffers of the model, whoever reads them. [plan]
   Status declare_model(Store* store, uint64_t seed) const;
+  /// Writes what the model's file gives them. [main]
+  Status begin_weights(Store* store) const;
 
  private:
   Planner(Session& session, const Setup& setup, const Feed& feed)

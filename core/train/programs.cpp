@@ -104,6 +104,7 @@ Status Programs::allocate() {
   GR_TRY(check_limit());
   tell_orders();
   if (!store_->allocated()) GR_TRY(store_->allocate());
+  GR_TRY(planner_->begin_weights(store_.get()));
   GR_ASSIGN(arenas_, ArenaBlocks::make(all_plans()));
   for (auto& [variant, entry] : steps_) {
     GR_ASSIGN(entry.program, make_program(entry.planned));

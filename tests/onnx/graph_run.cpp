@@ -5,6 +5,7 @@
 #include "core/graph/builder_api.hpp"
 #include "core/plugin/choose.hpp"
 #include "core/plugin/registry.hpp"
+#include "core/state/initial.hpp"
 #include "gradrack/model.h"
 #include "gradrack/model_file.h"
 
@@ -42,7 +43,13 @@ Result<HostTensors> stored_content(const gr_model_t& model, const Graph& graph) 
     out.dtype = gr_dl_dtype(tensor.dtype);
     out.shape = tensor.dims.data();
     gr_error_t err = {};
-    GR_TRY(status_from(weights->read(weights->self, value.name.c_str(), &out, &err), err));
+    const int32_t code = weights->read(weights->self, value.name.c_str(), &out, &err);
+    if (code == GR_NOT_FOUND) {
+      const int64_t count = bytes / gr_dtype_bytes(tensor.dtype);
+      GR_TRY(write_initial(value.name, tensor.dtype, value.init, 1, count, out.data));
+    } else {
+      GR_TRY(status_from(code, err));
+    }
     stored[value.name] = std::move(tensor);
   }
   return stored;

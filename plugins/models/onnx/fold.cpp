@@ -76,6 +76,7 @@ bool all_known(const NodeImport& n) {
     const Tensor* const tensor = n.known(k);
     if (tensor == nullptr || tensor->count() > kMostFolded) return false;
     if (!tensor->is_real() && !tensor->is_integer()) return false;
+    if (tensor->is_real() && tensor->count() > kMostFoldedReals) return false;
   }
   return true;
 }

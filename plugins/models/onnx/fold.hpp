@@ -11,6 +11,8 @@
 namespace gradrack::onnx {
 
 inline constexpr int64_t kMostFolded = 1 << 20;
+/// Reals beyond that are weights, whose nodes the graph keeps.
+inline constexpr int64_t kMostFoldedReals = 1 << 12;
 
 /// True when the node was computed and its outputs defined; false: it has to be built. Errors are
 /// those of the operator: wrong dims, an index out of range.

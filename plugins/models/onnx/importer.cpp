@@ -3,6 +3,7 @@
 #include "importer.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "fields.hpp"
 #include "fold.hpp"
@@ -26,14 +27,27 @@ int32_t kind_of(const AttributeMessage& attribute) {
 
 }  // namespace
 
+Value constant_of(GraphBuilder& g, const Tensor& tensor, std::string_view what) {
+  const gr_dtype_t dtype = host_dtype(tensor.type(), what);
+  if (tensor.is_filled()) {
+    const Value one = g.scalar(tensor.fill(), tensor.is_real() ? dtype : GR_FLOAT64);
+    return g.node("Expand", {tensor.is_real() ? one : g.cast(one, dtype),
+                             g.ints(tensor.dims(), {int64_t(tensor.dims().size())})});
+  }
+  // Bytes of a file lie at any address.
+  std::vector<int64_t> aligned((tensor.content().size() + 7) / 8);
+  if (!aligned.empty()) {
+    std::memcpy(aligned.data(), tensor.content().data(), tensor.content().size());
+  }
+  return g.constant(aligned.data(), dtype, tensor.dims());
+}
+
 Value Importer::value(const std::string& name) {
   const auto at = slots_.find(name);
   sdk::require(at != slots_.end(), GR_INTERNAL, "file", "'", name, "' was never built");
   Slot& slot = at->second;
   if (!slot.value.has_value()) {
-    const Tensor& tensor = *slot.tensor;
-    slot.value =
-        graph_.constant(tensor.content().data(), host_dtype(tensor.type(), name), tensor.dims());
+    slot.value = constant_of(graph_, *slot.tensor, name);
   }
   return *slot.value;
 }

@@ -76,6 +76,9 @@ class Importer {
   std::map<std::string, Adapter, std::less<>> adapters_;
 };
 
+/// The tensor as a constant of the graph; `what` names it in errors.
+Value constant_of(GraphBuilder& g, const Tensor& tensor, std::string_view what);
+
 /// One node in the making: what rules see.
 class NodeImport {
  public:

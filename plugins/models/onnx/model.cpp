@@ -4,11 +4,16 @@
 
 #include <set>
 
+#include "fields.hpp"
 #include "gradrack/error.hpp"
+#include "gradrack/graph.h"
 
 namespace gradrack::onnx {
 
 namespace {
+
+/// Of a tensor that a node fills: what no machine holds is a fault of the file.
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 template <typename... Parts>
 void check(bool good, int32_t code, const Parts&... parts) {
@@ -40,6 +45,49 @@ void take_tensors(const GraphMessage& graph, Model* model) {
   for (const ValueMessage& input : graph.inputs) {
     (model->tensors.count(input.name) > 0 ? model->overridable : model->inputs).push_back(input);
   }
+}
+
+/// The tensor that a node holds or fills without reading anything but tensors; false: it does not.
+bool held_tensor(const Model& model, const Node& node, Tensor* out) {
+  if (!node.domain.empty() || node.outputs.size() != 1 || node.outputs[0].empty()) return false;
+  const AttributeMessage* const value = node.find("value");
+  const bool has_value = value != nullptr && value->tensors.size() == 1;
+  if (has_value && (value->tensors[0].has_strings || type_bits(value->tensors[0].type) == 0)) {
+    return false;  // the importer says so, if the node is needed
+  }
+  if (node.op == "Constant" && has_value) {
+    *out = read_tensor(value->tensors[0], *model.files);
+    return true;
+  }
+  if (node.op != "ConstantOfShape" || node.inputs.size() != 1) return false;
+  const auto shape = model.tensors.find(node.inputs[0]);
+  if (shape == model.tensors.end() || !shape->second.is_integer()) return false;
+  if (shape->second.count() > GR_MAX_RANK) return false;
+  const std::vector<int64_t> dims = shape->second.ints();
+  const int64_t count = element_count(dims);
+  check(count >= 0 && count < kMostElements, GR_OUT_OF_RANGE, model.path, ": ", node.text(),
+        " fills a tensor of dims ", dims_text(dims));
+  Tensor one = Tensor::filled(TensorDataType::FLOAT, {1}, 0);
+  if (has_value) one = read_tensor(value->tensors[0], *model.files);
+  if (one.count() != 1 || !one.is_real()) return false;
+  *out = Tensor::filled(one.type(), dims, one.reals()[0]);
+  return true;
+}
+
+/// Exporters keep weights in nodes too: those become tensors like the others.
+void hoist_tensors(Model* model) {
+  std::vector<Node> rest;
+  rest.reserve(model->nodes.size());
+  for (Node& node : model->nodes) {
+    Tensor tensor;
+    const bool held = held_tensor(*model, node, &tensor);
+    if (held && model->tensors.emplace(node.outputs[0], std::move(tensor)).second) {
+      model->tensor_names.push_back(node.outputs[0]);
+    } else {
+      rest.push_back(std::move(node));
+    }
+  }
+  model->nodes = std::move(rest);
 }
 
 /// What a later node may read; an output must be new.
@@ -125,6 +173,7 @@ Model load_model(const std::string& path, const char* option) {
   model.nodes =
       expand_functions(nodes_of(std::move(message.graph.nodes), model.opsets), message.functions);
   check_versions(model);
+  hoist_tensors(&model);
   check_names(model);
   return model;
 }

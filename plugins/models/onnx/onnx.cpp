@@ -52,7 +52,7 @@ class OnnxModel {
     const Forms forms{training && settings_.dropout, training && settings_.batch_norm,
                       settings_.free_batch};
     Importer importer(model_, g, forms);
-    add_inputs(g, &importer);
+    add_inputs(g, &importer, exporting);
     add_tensors(g, &importer, exporting);
     for (size_t k = 0; k < model_.nodes.size(); ++k) {
       if (roles_.needed[k]) importer.add(model_.nodes[k]);
@@ -104,17 +104,13 @@ class OnnxModel {
     const auto by_symbol = settings_.dims.find(dim.symbol);
     if (!dim.has_value && by_symbol != settings_.dims.end()) return by_symbol->second;
     if (axis == 0 && settings_.free_batch) return "batch";
-    if (dim.has_value) {
-      sdk::require(dim.value >= 0, GR_INVALID_ARGUMENT, "file", "input '", input.name,
-                   "' has a dim of ", dim.value);
-      return dim.value;
-    }
+    if (dim.has_value && dim.value >= 0) return dim.value;  // some write -1 for an open one
     texts->push_back(
         identifier(dim.symbol.empty() ? sdk::text(input.name, "_", axis) : dim.symbol));
     return texts->back().c_str();
   }
 
-  void add_inputs(GraphBuilder& g, Importer* importer) const {
+  void add_inputs(GraphBuilder& g, Importer* importer, bool exporting) const {
     for (const ValueMessage& input : model_.inputs) {
       if (roles_.inputs.count(input.name) == 0) continue;
       sdk::require(
@@ -125,7 +121,8 @@ class OnnxModel {
       texts.reserve(input.dims.size());  // dims point to them
       std::vector<sdk::Dim> dims;
       for (size_t k = 0; k < input.dims.size(); ++k) dims.push_back(dim_of(input, k, &texts));
-      const auto renamed = settings_.inputs.find(input.name);
+      // A file that is written has the names of the one that was read.
+      const auto renamed = exporting ? settings_.inputs.end() : settings_.inputs.find(input.name);
       const std::string& name = renamed == settings_.inputs.end() ? input.name : renamed->second;
       importer->define(
           input.name,
@@ -145,7 +142,7 @@ class OnnxModel {
         case Role::kParameter: {
           const auto purpose = roles_.purpose.find(name);
           const int32_t role = purpose == roles_.purpose.end() ? GR_ROLE_WEIGHT : purpose->second;
-          importer->define(name, g.parameter(name, tensor.dims(), sdk::init_constant(0), role,
+          importer->define(name, g.parameter(name, tensor.dims(), first_content(tensor), role,
                                              host_dtype(tensor.type(), name)));
           break;
         }
@@ -159,8 +156,13 @@ class OnnxModel {
     }
   }
 
+  /// What does not stand in the file begins by an initialiser; the rest is read (read_weight).
+  static gr_init_t first_content(const Tensor& tensor) {
+    return sdk::init_constant(tensor.is_filled() ? tensor.fill() : 0);
+  }
+
   static Value add_buffer(GraphBuilder& g, const std::string& name, const Tensor& tensor) {
-    return g.buffer(name, tensor.dims(), sdk::init_constant(0), host_dtype(tensor.type(), name));
+    return g.buffer(name, tensor.dims(), first_content(tensor), host_dtype(tensor.type(), name));
   }
 
   /// W stays as it is; x W becomes x W + s (x A) B. Source: Hu et al., "LoRA", equation 3. B begins
@@ -205,8 +207,8 @@ class OnnxModel {
     return sdk::guarded(err, [&] {
       const Model& model = static_cast<OnnxModel*>(self)->model_;
       const auto tensor = model.tensors.find(std::string_view(name));
-      sdk::require(tensor != model.tensors.end(), GR_NOT_FOUND, "", model.path, " has no tensor '",
-                   name, "'");
+      sdk::require(tensor != model.tensors.end() && !tensor->second.is_filled(), GR_NOT_FOUND, "",
+                   model.path, " has no content for '", name, "'");
       int64_t count = 1;
       for (int32_t k = 0; k < out->ndim; ++k) count *= out->shape[k];
       const std::string_view content = tensor->second.content();

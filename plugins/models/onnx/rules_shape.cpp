@@ -106,7 +106,7 @@ void constant_of_shape(NodeImport& n) {
     n.require(value->tensors.size() == 1, "its value is no tensor");
     const Tensor tensor = read_tensor(value->tensors[0], *n.importer().model().files);
     n.require(tensor.count() == 1, "its value has ", tensor.count(), " elements, wanted 1");
-    one = n.g().constant(tensor.content().data(), host_dtype(tensor.type(), "its value"), {});
+    one = constant_of(n.g(), tensor.with_dims({}), "its value");
   }
   n.out(0, n.g().node("Expand", {one, n.in(0)}));
 }

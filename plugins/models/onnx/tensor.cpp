@@ -92,6 +92,10 @@ void with_type(int32_t type, Use&& use) {
 template <typename Out>
 std::vector<Out> elements(const Tensor& tensor) {
   std::vector<Out> out(static_cast<size_t>(tensor.count()));
+  if (tensor.is_filled()) {
+    std::fill(out.begin(), out.end(), static_cast<Out>(tensor.fill()));
+    return out;
+  }
   with_type(tensor.type(), [&](auto sample) {
     using T = decltype(sample);
     for (size_t k = 0; k < out.size(); ++k) {
@@ -191,6 +195,15 @@ Tensor::Tensor(int32_t type, std::vector<int64_t> dims, std::string_view content
                dims_text(dims_), " has ", content_.size(), " bytes, wanted ", bytes);
 }
 
+Tensor Tensor::filled(int32_t type, std::vector<int64_t> dims, double number) {
+  Tensor tensor;
+  tensor.type_ = type;
+  tensor.dims_ = std::move(dims);
+  tensor.count_ = element_count(tensor.dims_);
+  tensor.fill_ = number;
+  return tensor;
+}
+
 Tensor Tensor::of_ints(const std::vector<int64_t>& numbers, std::vector<int64_t> dims,
                        int32_t type) {
   return from_elements(numbers, std::move(dims), type);
@@ -218,13 +231,14 @@ bool Tensor::is_integer() const {
 }
 
 std::vector<double> Tensor::reals() const {
-  if (type_ != Type::FLOAT16 && type_ != Type::BFLOAT16) return elements<double>(*this);
+  const bool half = type_ == Type::FLOAT16 || type_ == Type::BFLOAT16;
+  if (!half || is_filled()) return elements<double>(*this);
   std::vector<double> out;
   const Tensor bits(Type::UINT16, dims_, content_, owner_);
   for (const int64_t each : bits.ints()) {
-    const auto half = static_cast<uint16_t>(each);
-    out.push_back(static_cast<double>(type_ == Type::FLOAT16 ? sdk::from_float16(half)
-                                                             : sdk::from_bfloat16(half)));
+    const auto number = static_cast<uint16_t>(each);
+    out.push_back(static_cast<double>(type_ == Type::FLOAT16 ? sdk::from_float16(number)
+                                                             : sdk::from_bfloat16(number)));
   }
   return out;
 }
@@ -236,6 +250,7 @@ std::vector<int64_t> Tensor::ints() const {
 }
 
 Tensor Tensor::with_dims(std::vector<int64_t> dims) const {
+  if (is_filled()) return filled(type_, std::move(dims), *fill_);
   return Tensor(type_, std::move(dims), content_, owner_);
 }
 

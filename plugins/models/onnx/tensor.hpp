@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ class Tensor {
   Tensor(int32_t type, std::vector<int64_t> dims, std::string_view content,
          std::shared_ptr<const void> owner);
 
+  /// Every element is `number`; no bytes are kept, however many they are.
+  static Tensor filled(int32_t type, std::vector<int64_t> dims, double number);
+
   static Tensor of_ints(const std::vector<int64_t>& numbers, std::vector<int64_t> dims,
                         int32_t type);
   static Tensor of_reals(const std::vector<double>& numbers, std::vector<int64_t> dims,
@@ -33,7 +37,9 @@ class Tensor {
   int32_t type() const { return type_; }  ///< TensorDataType
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t count() const { return count_; }
-  std::string_view content() const { return content_; }
+  std::string_view content() const { return content_; }  ///< empty when is_filled()
+  bool is_filled() const { return fill_.has_value(); }
+  double fill() const { return *fill_; }
   bool is_real() const;
   bool is_integer() const;  ///< or bool
   /// Elements as they convert to double; GR_UNSUPPORTED for types of less than a byte and others.
@@ -47,6 +53,7 @@ class Tensor {
   std::vector<int64_t> dims_;
   int64_t count_ = 0;
   std::string_view content_;
+  std::optional<double> fill_;
   std::shared_ptr<const void> owner_;
 };
 

@@ -36,8 +36,9 @@ constexpr Since kSince[] = {{"Gelu", 20},
                             {"GroupNormalization", 21},
                             {"RMSNormalization", 23},
                             {"Attention", 23},
-                            {"RotaryEmbedding", 23},
-                            {"Swish", 24}};
+                            {"Swish", 24},
+                            // ONNX's wants a row of angles for each of the batch: parts say it
+                            {"RotaryEmbedding", kNewestWritten + 1}};
 /// Operators of the host that are written as nodes of ONNX.
 constexpr const char* kRewritten[] = {"FusedMatMul", "Copy", "CausalMask", "After"};
 
@@ -312,7 +313,7 @@ class ModelWriter {
     add("Expand", {minus, name + "/shape"}, {name + "/full"}, {}, name + "/full");
     const std::string one = constant(name + "/one", GR_INT64, {}, {1}, {});
     add("Trilu", {name + "/full", one}, {name + "/upper"}, {int_attr("upper", 1)}, name + "/upper");
-    add("IsInf", {name + "/upper"}, {name + "/masked"}, {}, name + "/masked");
+    add("Equal", {name + "/upper", minus}, {name + "/masked"}, {}, name + "/masked");
     add("Where", {name + "/masked", minus, zero}, {name + "/mask"}, {}, name + "/mask");
     add("Add", {scores, name + "/mask"}, {output}, {}, name);
   }

@@ -24,7 +24,10 @@ struct Built {
       return;
     }
     const gr_builder_t builder = api.builder();
-    const gr_model_context_t context = {sizeof context, training ? 1 : 0, data};
+    gr_model_context_t context = {};
+    context.struct_size = sizeof context;
+    context.training = training ? 1 : 0;
+    context.data = data;
     gr_error_t err = {};
     status = plugin->build(plugin.self(), &builder, &context, &err);
     message = std::string(err.field) + ": " + err.message;

@@ -102,6 +102,15 @@ gr_option_value_t OptionValues::parse(const gr_option_t& option, const std::stri
       value.floats = float_lists_.back().data();
       value.count = float_lists_.back().size();
       break;
+    case GR_OPTION_STRING_LIST:
+      for (auto& list = text_lists_.emplace_back(); std::string item : split_list(text)) {
+        while (!item.empty() && (item.front() == ' ' || item.front() == '"')) item.erase(0, 1);
+        while (!item.empty() && (item.back() == ' ' || item.back() == '"')) item.pop_back();
+        list.push_back(strings_.emplace_back(item).c_str());
+      }
+      value.strings = text_lists_.back().data();
+      value.count = text_lists_.back().size();
+      break;
     default:
       value.s = strings_.emplace_back(text).c_str();
   }

@@ -42,6 +42,7 @@ class OptionValues {
   std::deque<std::string> strings_;
   std::deque<std::vector<int64_t>> int_lists_;
   std::deque<std::vector<double>> float_lists_;
+  std::deque<std::vector<const char*>> text_lists_;
   std::vector<gr_option_value_t> values_;
   gr_options_t options_ = {};
 };

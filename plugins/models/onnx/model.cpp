@@ -74,13 +74,37 @@ bool held_tensor(const Model& model, const Node& node, Tensor* out) {
   return true;
 }
 
+using Names = std::set<std::string, std::less<>>;
+
+Names statistics_of(const Model& model) {
+  Names names;
+  for (const Node& node : model.nodes) {
+    if (node.op != "BatchNormalization" || !node.domain.empty()) continue;
+    for (size_t k = 3; k < node.inputs.size(); ++k) names.insert(node.inputs[k]);
+  }
+  return names;
+}
+
+/// Exporters write equal tensors once and name the others by Identity: a bias of zeros may stand
+/// for a running mean. What is trained and what follows the data must not be one tensor.
+bool parts_statistic(const Model& model, const Node& node, const Names& statistics, Tensor* out) {
+  if (node.op != "Identity" || !node.domain.empty() || node.inputs.size() != 1) return false;
+  const auto tensor = model.tensors.find(node.inputs[0]);
+  if (tensor == model.tensors.end() || node.outputs.size() != 1) return false;
+  if (statistics.count(node.inputs[0]) == statistics.count(node.outputs[0])) return false;
+  *out = tensor->second;
+  return true;
+}
+
 /// Exporters keep weights in nodes too: those become tensors like the others.
 void hoist_tensors(Model* model) {
+  const Names statistics = statistics_of(*model);
   std::vector<Node> rest;
   rest.reserve(model->nodes.size());
   for (Node& node : model->nodes) {
     Tensor tensor;
-    const bool held = held_tensor(*model, node, &tensor);
+    const bool held =
+        held_tensor(*model, node, &tensor) || parts_statistic(*model, node, statistics, &tensor);
     if (held && model->tensors.emplace(node.outputs[0], std::move(tensor)).second) {
       model->tensor_names.push_back(node.outputs[0]);
     } else {

@@ -6,7 +6,8 @@
 
 Needs a Python with onnx and numpy: GRADRACK_ONNX_PYTHON, or the one that runs this; without, the
 exit code is 77. A case that passing.txt names must pass on both; one that passes and is not there
-fails too, so that the list stays whole: --update writes it.
+fails too, so that the list stays whole: --update writes it. Why the others do not pass must stand
+in reviewed.txt. The numbers of the format's fields are compared with the package's, too.
 """
 
 import argparse
@@ -58,6 +59,31 @@ def reason_kind(why):
     return f"{name}: {why[-60:]}" if name else why[:80]
 
 
+def reviewed_reasons():
+    """[(pattern, reason)] of reviewed.txt"""
+    rows = []
+    for line in (HERE / "reviewed.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            pattern, _, reason = line.partition(" :: ")
+            rows.append((re.compile(pattern), reason))
+    return rows
+
+
+def review(results, names):
+    """Counts what does not pass by its reviewed reason; names what has none."""
+    rows, counts, good = reviewed_reasons(), collections.Counter(), True
+    for name in sorted(names):
+        why = next(results[b][name] for b in BACKENDS if results[b].get(name, "?"))
+        reason = next((reason for pattern, reason in rows if pattern.search(why)), None)
+        counts[reason] += 1
+        if reason is None:
+            good = False
+            print(f"FAIL {name} is not reviewed: {why[:200]}")
+    for reason, count in counts.most_common():
+        print(f"{count:5} {reason}")
+    return good
+
+
 def judge(passed, listed):
     stopped, fresh = sorted(listed - passed), sorted(passed - listed)
     for name in stopped:
@@ -82,6 +108,11 @@ def main():
         subprocess.run([python, "-B", HERE / "dump_cases.py", folder], check=True,
                        stderr=subprocess.DEVNULL)
         results = {backend: run_cases(folder, backend) for backend in BACKENDS}
+    fields = subprocess.run(
+        [python, "-c", "import onnx; print(onnx.__path__[0] + '/onnx-ml.proto')"],
+        capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run([sys.executable, "-B", ROOT / "plugins/models/onnx/generate_fields.py", fields,
+                    "--check"], check=True)
     names = set(results["reference"])
     passed = {name for name in names if not any(results[b].get(name, "?") for b in BACKENDS)}
     for backend in BACKENDS:
@@ -97,6 +128,7 @@ def main():
         return 0
     listed = set(PASSING.read_text(encoding="utf-8").split())
     good = judge(passed, listed)
+    good = review(results, names - passed) and good
     print(f"{len(passed)} passed, {len(listed - passed) + len(passed - listed)} failed")
     return 0 if good else 1
 

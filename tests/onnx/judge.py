@@ -26,10 +26,12 @@ TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": 
          "tensor(uint8)": "uint8"}
 
 
-def draw(inputs, batch, largest, sizes, random):
-    made = {}
+def draw(inputs, args, sizes, random):
+    made, largest = {}, args.largest
     for value in inputs:
-        dims = [d if isinstance(d, int) else sizes.get(d, batch) for d in value.shape]
+        dims = [d if isinstance(d, int) else sizes.get(d, args.batch) for d in value.shape]
+        if args.dims:
+            dims = [int(number) for number in args.dims.split(",")]
         dtype = TYPES[value.type]
         if dtype.startswith("float"):
             made[value.name] = random.standard_normal(dims).astype(dtype)
@@ -60,6 +62,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--largest", type=int, default=10, help="of integers, plus 1")
     parser.add_argument("--size", nargs="*", default=[], help="SYMBOL=NUMBER")
+    parser.add_argument("--dims", help="of the only input: 2,3,48,192")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--option", nargs="*", default=[])
@@ -73,8 +76,7 @@ def main():
     names = args.output or [value.name for value in session.get_outputs()]
     worst = 0.0
     for seed in range(args.seeds):
-        feeds = draw(session.get_inputs(), args.batch, args.largest, sizes,
-                     numpy.random.default_rng(seed))
+        feeds = draw(session.get_inputs(), args, sizes, numpy.random.default_rng(seed))
         wanted = dict(zip(names, session.run(names, feeds)))
         got = run_here(args, feeds, names)
         for name, array in wanted.items():

@@ -25,7 +25,9 @@ void check_versions(const Model& model) {
         ": IR version ", model.ir_version, ", wanted ", kOldestIr, " to ", kNewestIr,
         ": convert the file with the `onnx` package");
   const auto own = model.opsets.find("");
-  check(own != model.opsets.end() || model.nodes.empty(), GR_INVALID_ARGUMENT, model.path,
+  bool uses_own = false;
+  for (const Node& node : model.nodes) uses_own = uses_own || node.domain.empty();
+  check(own != model.opsets.end() || !uses_own, GR_INVALID_ARGUMENT, model.path,
         ": names no version of ONNX's operators");
   if (own == model.opsets.end()) return;
   check(own->second >= kOldestOpset && own->second <= kNewestOpset, GR_VERSION, model.path,

@@ -77,16 +77,19 @@ class Settling {
   }
 
   void choose_loss() {
-    std::string name = settings_.loss_output.empty() ? roles_.outputs[0] : settings_.loss_output;
+    const std::string name =
+        settings_.loss_output.empty() ? roles_.outputs[0] : settings_.loss_output;
     const auto maker = maker_.find(name);
-    sdk::require(maker != maker_.end(), GR_INVALID_ARGUMENT, "loss_output", "no node of ",
-                 model_.path, " makes '", name, "'");
+    const bool there = maker != maker_.end() || settings_.loss_output.empty();
+    sdk::require(there, GR_INVALID_ARGUMENT, "loss_output", "no node of ", model_.path, " makes '",
+                 name, "'");
+    roles_.loss_value = name;
+    if (maker == maker_.end()) return;  // an output that is a tensor, or an input
     const Node& last = model_.nodes[maker->second];
     if (settings_.loss == Loss::kCrossEntropy && last.op == "Softmax" && last.domain.empty()) {
-      name = last.inputs.at(0);
+      roles_.loss_value = last.inputs.at(0);
       roles_.loss_before_softmax = true;
     }
-    roles_.loss_value = name;
   }
 
   void mark_needed() {

@@ -30,6 +30,7 @@ std::span<const RuleEntry> shape_rules();
 std::span<const RuleEntry> element_rules();
 std::span<const RuleEntry> network_rules();
 std::span<const RuleEntry> contrib_rules();
+std::span<const RuleEntry> training_rules();
 
 /// int64 [n] as a value.
 Value ints_value(GraphBuilder& g, const std::vector<int64_t>& numbers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the operators that ONNX Runtime's optimiser puts into files (`com.microsoft`): said by
-// ONNX's own. See rules.hpp.
+// Rules of operators outside ONNX's own set: those that ONNX Runtime's optimiser puts into files
+// (`com.microsoft`), and the scaler of tables (`ai.onnx.ml`). See rules.hpp.
 #include <cmath>
 
 #include "rules.hpp"
@@ -77,6 +77,18 @@ void attention(NodeImport& n) {
   n.out(0, n.g().node("Attention", inputs, attrs));
 }
 
+/// (X - offset) * scale by column: what scikit-learn's converter makes of its scalers.
+void scaler(NodeImport& n) {
+  const auto column = [&](const char* name) {
+    const AttributeMessage* const given = n.node().find(name);
+    n.require(given != nullptr && !given->floats.empty(), "has no ", name);
+    const std::vector<double> reals(given->floats.begin(), given->floats.end());
+    return n.g().reals(reals, {int64_t(reals.size())});
+  };
+  const Value x = n.g().cast(n.in(0), GR_FLOAT32);
+  n.out(0, n.g().mul(n.g().sub(x, column("offset")), column("scale")));
+}
+
 constexpr RuleEntry kRules[] = {
     {"com.microsoft.Gelu", gelu},
     {"com.microsoft.FastGelu", gelu},
@@ -86,6 +98,7 @@ constexpr RuleEntry kRules[] = {
     {"SimplifiedLayerNormalization", simplified_layer_norm},
     {"com.microsoft.FusedMatMul", fused_matmul},
     {"com.microsoft.Attention", attention},
+    {"ai.onnx.ml.Scaler", scaler},
 };
 
 }  // namespace

@@ -58,7 +58,14 @@ void split(NodeImport& n) {
 }
 
 void pad(NodeImport& n) {
-  if (n.version() >= 11) return n.emit("Pad", n.inputs(), n.attrs());
+  if (n.version() >= 11) {
+    std::vector<Value> inputs = n.inputs();
+    // Some exporters write the value as a list of one.
+    if (n.has(2) && n.type(inputs[2]).rank == 1) {
+      inputs[2] = n.g().node("Reshape", {inputs[2], ints_value(n.g(), {})});
+    }
+    return n.emit("Pad", inputs, n.attrs());
+  }
   const gr_dtype_t dtype = n.type(n.in(0)).dtype;
   n.emit(
       "Pad",

@@ -45,7 +45,9 @@ class WireTree {
         return;
       case 3: {  // the same kind of field from elsewhere
         Field& other = *parents[random() % parents.size()];
-        if (!other.children.empty()) field = other.children[random() % other.children.size()];
+        if (other.children.empty()) return;
+        Field copy = other.children[random() % other.children.size()];  // may be part of `field`
+        field = std::move(copy);
         return;
       }
       case 4:

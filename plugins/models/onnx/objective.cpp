@@ -35,6 +35,14 @@ uint32_t class_axis(const Settings& settings, uint32_t rank) {
   return static_cast<uint32_t>(axis);
 }
 
+/// Are all dims behind the second 1?
+bool is_one_place(const gr_type_t& type) {
+  for (uint32_t k = 2; k < type.rank; ++k) {
+    if (type.dims[k].symbol != nullptr || type.dims[k].size != 1) return false;
+  }
+  return true;
+}
+
 void cross_entropy(GraphBuilder& g, const Settings& settings, Value logits,
                    const gr_data_info_t* data) {
   const gr_type_t type = g.type_of(logits);
@@ -51,9 +59,14 @@ void cross_entropy(GraphBuilder& g, const Settings& settings, Value logits,
     sdk::require(data->classes <= classes.size, GR_INVALID_ARGUMENT, "loss", "the data has ",
                  data->classes, " classes, the model ", classes.size);
   }
+  if (type.rank > 2 && axis == 1 &&
+      is_one_place(type)) {  // [batch, classes, 1, 1]: one label a row
+    logits = g.reshape(logits, {0, classes.size});
+    dims.resize(2, classes);
+  }
   dims.erase(dims.begin() + axis);
   Value labels = g.input(settings.target.c_str(), GR_INT64, dims, classes.size);
-  if (type.rank > 2 && axis + 1 == type.rank) {
+  if (dims.size() > 1 && axis + 1 == type.rank) {
     logits = g.reshape(logits, {-1, classes.size});
     labels = g.reshape(labels, {-1});
   } else if (axis != 1) {

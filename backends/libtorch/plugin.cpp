@@ -24,6 +24,7 @@ int int_option(const gr_options_t* values, const char* name) {
 int32_t create(const gr_host_t*, const gr_options_t* values, void* instance,
                gr_error_t* err) noexcept {
   return gradrack::host::guarded("create", err, [&]() -> int32_t {
+    libtorch::wake();
     int threads = int_option(values, "threads");
     if (threads == 0) threads = libtorch::default_threads();
     int per_stream = int_option(values, "threads_per_stream");

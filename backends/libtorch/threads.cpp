@@ -3,6 +3,8 @@
 #include "backends/libtorch/threads.hpp"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/InferenceMode.h>
 #include <omp.h>
 
 namespace gradrack::libtorch {
@@ -29,6 +31,15 @@ class AtenSeat final : public host::Seat {
 };
 
 }  // namespace
+
+void wake() {
+  static const bool awake = [] {
+    const c10::InferenceMode no_autograd;
+    at::ones({2}).add_(1);
+    return true;
+  }();
+  (void)awake;
+}
 
 int default_threads() { return at::get_num_threads(); }
 

@@ -8,6 +8,10 @@
 
 namespace gradrack::libtorch {
 
+/// Has ATen look at the processor, which its first kernel of a process would do, for tens of
+/// milliseconds. [main]
+void wake();
+
 /// As many as ATen takes when nobody says: the cores that the process may run on, or
 /// OMP_NUM_THREADS.
 int default_threads();

@@ -68,8 +68,13 @@ size_t NodeSpec::get_axis(std::string_view name, size_t rank, int64_t fallback) 
 }
 
 bool NodeSpec::known_ints(size_t k, std::vector<int64_t>* out) const {
-  if (!has_input(k) || inputs[k].constant == nullptr) return false;
+  if (!has_input(k)) return false;
   const TensorSpec& tensor = inputs[k];
+  if (tensor.count == 0) {  // known to hold nothing, whoever makes it
+    out->clear();
+    return tensor.dtype == GR_INT64 || tensor.dtype == GR_INT32;
+  }
+  if (tensor.constant == nullptr) return false;
   if (tensor.dtype == GR_INT64) {
     const auto* from = static_cast<const int64_t*>(tensor.constant);
     out->assign(from, from + tensor.count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators on what is not float32: float64 scalars of the optimizer, integer indices,
-// masks; and Cast between all of them. Also Pow and IsNaN on float32.
+// masks; and Cast between all of them. Also Pow, Mod, IsNaN and circular functions on float32.
 //
 // One template a shape of operator, instantiated per dtype; plain loops that the compiler may
 // vectorise. Families with float32 loops add their entries before this one, so that theirs win.
@@ -118,6 +118,10 @@ struct SqrtF { double operator()(double a) const { return std::sqrt(a); } };
 struct ExpF { double operator()(double a) const { return std::exp(a); } };
 struct LogF { double operator()(double a) const { return std::log(a); } };
 struct FloorF { double operator()(double a) const { return std::floor(a); } };
+struct SinF { template <class T> T operator()(T a) const { return std::sin(a); } };
+struct CosF { template <class T> T operator()(T a) const { return std::cos(a); } };
+struct AtanF { template <class T> T operator()(T a) const { return std::atan(a); } };
+struct FmodF { template <class T> T operator()(T a, T b) const { return std::fmod(a, b); } };
 // clang-format on
 
 /// Conversion of Cast: to bool by comparing with 0; to integers toward zero, saturating, NaN to 0.
@@ -220,6 +224,18 @@ Loop power(const NodeSpec& node) {
   return a == GR_FLOAT64 && b == GR_FLOAT64 ? LoopOf<PowF, double, double, double>::run : nullptr;
 }
 
+/// Of integers, division by zero is an error: left out as above.
+Loop rest(const NodeSpec& node) {
+  if (node.inputs[0].dtype == GR_FLOAT32) return LoopOf<FmodF, float, float, float>::run;
+  return node.inputs[0].dtype == GR_FLOAT64 ? LoopOf<FmodF, double, double, double>::run : nullptr;
+}
+
+template <class Function>
+Loop on_real(const NodeSpec& node) {
+  if (node.inputs[0].dtype == GR_FLOAT32) return LoopOf<Function, float, float>::run;
+  return on_double<Function>(node);
+}
+
 Loop negation(const NodeSpec& node) {
   return node.inputs[0].dtype == GR_BOOL ? LoopOf<NotF, bool, bool>::run : nullptr;
 }
@@ -275,6 +291,7 @@ void add_generic_kernels(host::KernelTable& table, const Context& context) {
   two("GreaterOrEqual", comparison<GreaterOrEqualF>);
   two("Equal", equality);
   two("Pow", power);
+  two("Mod", rest);
   two("And", logic<AndF>);
   two("Or", logic<OrF>);
   two("Xor", logic<XorF>);
@@ -284,6 +301,9 @@ void add_generic_kernels(host::KernelTable& table, const Context& context) {
   one("Exp", on_double<ExpF>);
   one("Log", on_double<LogF>);
   one("Floor", on_double<FloorF>);
+  one("Sin", on_real<SinF>);
+  one("Cos", on_real<CosF>);
+  one("Atan", on_real<AtanF>);
   one("Not", negation);
   one("IsNaN", nan_test);
   one("Cast", conversion);

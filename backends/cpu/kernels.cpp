@@ -18,6 +18,7 @@ void add_all_kernels(host::KernelTable& table, const Context& context) {
   add_softmax_kernels(table, context);
   add_norm_kernels(table, context);
   add_reduce_kernels(table, context);
+  add_order_by_kernels(table, context);
   add_move_kernels(table, context);
   add_slice_kernels(table, context);
   add_index_kernels(table, context);

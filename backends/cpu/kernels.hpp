@@ -14,16 +14,17 @@
 
 namespace gradrack::cpu {
 
-void add_unary_kernels(host::KernelTable& table, const Context& context);    // unary.cpp
-void add_binary_kernels(host::KernelTable& table, const Context& context);   // binary.cpp
-void add_generic_kernels(host::KernelTable& table, const Context& context);  // generic.cpp
-void add_matmul_kernels(host::KernelTable& table, const Context& context);   // matmul.cpp
-void add_softmax_kernels(host::KernelTable& table, const Context& context);  // softmax.cpp
-void add_norm_kernels(host::KernelTable& table, const Context& context);     // norm.cpp
-void add_reduce_kernels(host::KernelTable& table, const Context& context);   // reduce.cpp
-void add_move_kernels(host::KernelTable& table, const Context& context);     // move.cpp
-void add_slice_kernels(host::KernelTable& table, const Context& context);    // slice.cpp
-void add_index_kernels(host::KernelTable& table, const Context& context);    // index.cpp
+void add_unary_kernels(host::KernelTable& table, const Context& context);     // unary.cpp
+void add_binary_kernels(host::KernelTable& table, const Context& context);    // binary.cpp
+void add_generic_kernels(host::KernelTable& table, const Context& context);   // generic.cpp
+void add_matmul_kernels(host::KernelTable& table, const Context& context);    // matmul.cpp
+void add_softmax_kernels(host::KernelTable& table, const Context& context);   // softmax.cpp
+void add_norm_kernels(host::KernelTable& table, const Context& context);      // norm.cpp
+void add_reduce_kernels(host::KernelTable& table, const Context& context);    // reduce.cpp
+void add_order_by_kernels(host::KernelTable& table, const Context& context);  // order_by.cpp
+void add_move_kernels(host::KernelTable& table, const Context& context);      // move.cpp
+void add_slice_kernels(host::KernelTable& table, const Context& context);     // slice.cpp
+void add_index_kernels(host::KernelTable& table, const Context& context);     // index.cpp
 
 void add_bfloat16_conv_kernels(host::KernelTable& table,
                                const Context& context);  // bfloat16_conv.cpp

@@ -79,23 +79,44 @@ int64_t wrap_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b
 /// b is not 0 here.
 int64_t truncated_div(int64_t a, int64_t b) { return b == -1 ? wrap_sub(0, a) : a / b; }
 
-/// Integers: looks for a zero first, then divides.
+/// The rest of the truncated division: it has the sign of a.
+int64_t truncated_rest(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
+/// With the sign of b.
+int64_t floored_rest(int64_t a, int64_t b) {
+  const int64_t rest = truncated_rest(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/// Integers: looks for a zero first, then divides by `rule`. `op` is a literal.
 template <class T>
-std::unique_ptr<Kernel> int_div_kernel(const NodeSpec& node) {
+std::unique_ptr<Kernel> int_div_kernel(const NodeSpec& node, const char* op, Rule<int64_t> rule) {
   const int64_t divisors = node.inputs[1].count;
-  return make_kernel(
-      [space = broadcast_space<2>(node), divisors](Inputs in, Outputs out, void*, gr_error_t* err) {
-        const T *a = host::data<T>(in[0]), *b = host::data<T>(in[1]);
-        for (int64_t k = 0; k < divisors; ++k) {
-          if (b[k] != 0) continue;
-          const std::string text = "integer division by zero at position " + std::to_string(k);
-          return gr_fail(err, GR_OUT_OF_RANGE, "Div", text.c_str());
-        }
-        T* y = host::data<T>(out[0]);
-        space.each(
-            [&](const auto& at) { *y++ = T(truncated_div(int64_t(a[at[0]]), int64_t(b[at[1]]))); });
-        return int32_t{GR_OK};
-      });
+  return make_kernel([space = broadcast_space<2>(node), divisors, op, rule](
+                         Inputs in, Outputs out, void*, gr_error_t* err) {
+    const T *a = host::data<T>(in[0]), *b = host::data<T>(in[1]);
+    for (int64_t k = 0; k < divisors; ++k) {
+      if (b[k] != 0) continue;
+      const std::string text = "integer division by zero at position " + std::to_string(k);
+      return gr_fail(err, GR_OUT_OF_RANGE, op, text.c_str());
+    }
+    T* y = host::data<T>(out[0]);
+    space.each([&](const auto& at) { *y++ = T(rule(int64_t(a[at[0]]), int64_t(b[at[1]]))); });
+    return int32_t{GR_OK};
+  });
+}
+
+std::unique_ptr<Kernel> mod_kernel(const NodeSpec& node) {
+  const bool fmod = node.get_int("fmod") != 0;
+  std::unique_ptr<Kernel> kernel;
+  host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      kernel = binary_kernel<T>(node, [](double a, double b) { return std::fmod(a, b); });
+    } else {
+      kernel = int_div_kernel<T>(node, "Mod", fmod ? truncated_rest : floored_rest);
+    }
+  });
+  return kernel;
 }
 
 std::unique_ptr<Kernel> div_kernel(const NodeSpec& node) {
@@ -105,7 +126,7 @@ std::unique_ptr<Kernel> div_kernel(const NodeSpec& node) {
     if constexpr (std::is_floating_point_v<T>) {
       kernel = binary_kernel<T>(node, [](double a, double b) { return a / b; });
     } else {
-      kernel = int_div_kernel<T>(node);
+      kernel = int_div_kernel<T>(node, "Div", truncated_div);
     }
   });
   return kernel;
@@ -194,6 +215,7 @@ void add_binary_kernels(host::KernelTable& table) {
   add_binary(
       table, "Mul", [](double a, double b) { return a * b; }, wrap_mul);
   table.add({"Div", claim_reals, div_kernel});
+  table.add({"Mod", claim_reals, mod_kernel});
   table.add({"Pow", claim_reals, pow_kernel});
   add_fold(
       table, "Sum", [](double a, double b) { return a + b; }, wrap_add);

@@ -130,12 +130,31 @@ std::unique_ptr<Kernel> make_gather_elements(const NodeSpec& node) {
   });
 }
 
+/// What a place becomes when an update meets it.
+template <class W>
+using Join = W (*)(W place, W update);
+
+template <class W>
+Join<W> join_of(const std::string& reduction) {
+  if (reduction == "add") {
+    if constexpr (std::is_same_v<W, double>) return [](W a, W b) { return a + b; };
+    return [](W a, W b) { return W(uint64_t(a) + uint64_t(b)); };
+  }
+  if (reduction == "mul") {
+    if constexpr (std::is_same_v<W, double>) return [](W a, W b) { return a * b; };
+    return [](W a, W b) { return W(uint64_t(a) * uint64_t(b)); };
+  }
+  if (reduction == "max") return [](W a, W b) { return a != a || a >= b ? a : b; };
+  if (reduction == "min") return [](W a, W b) { return a != a || a <= b ? a : b; };
+  return [](W, W b) { return b; };
+}
+
 template <class T>
 std::unique_ptr<Kernel> scatter_kernel(const NodeSpec& node) {
   using W = Wide<T>;
   const Places places = places_of(node);
   const Indices indices(node.inputs[1], axis_of(node, node.inputs[0].dims).size);
-  const bool add = node.get_string("reduction") == "add";
+  const Join<W> join = join_of<W>(node.get_string("reduction"));
   const int64_t total = node.outputs[0].count;
   return make_kernel(
       [=](Inputs in, Outputs out, void* workspace, gr_error_t* err) {
@@ -147,7 +166,7 @@ std::unique_ptr<Kernel> scatter_kernel(const NodeSpec& node) {
         places.space.each([&](const auto& at) {
           W& place = sum[at[0] + indices.at(in[1], k) * places.stride];
           const W update = static_cast<W>(host::data<T>(in[2])[k++]);
-          place = add ? place + update : update;
+          place = join(place, update);
         });
         for (int64_t n = 0; n < total; ++n) host::data<T>(out[0])[n] = static_cast<T>(sum[n]);
         return int32_t{GR_OK};

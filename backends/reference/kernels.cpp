@@ -42,6 +42,7 @@ void add_all_kernels(host::KernelTable& table) {
   add_shape_kernels(table);
   add_slice_kernels(table);
   add_index_kernels(table);
+  add_order_by_kernels(table);
   add_reduce_kernels(table);
   add_softmax_kernels(table);
   add_norm_kernels(table);

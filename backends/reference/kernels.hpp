@@ -20,6 +20,7 @@ void add_matmul_kernels(host::KernelTable& table);      // matmul.cpp: gradrack.
 void add_shape_kernels(host::KernelTable& table);       // shape.cpp: Transpose, Expand, Copy
 void add_slice_kernels(host::KernelTable& table);       // slice.cpp: Slice, Pad, Concat, Split
 void add_index_kernels(host::KernelTable& table);       // index.cpp: Gather, ScatterElements, ...
+void add_order_by_kernels(host::KernelTable& table);    // order_by.cpp: TopK
 void add_reduce_kernels(host::KernelTable& table);      // reduce.cpp: ReduceSum, ArgMax, ...
 void add_softmax_kernels(host::KernelTable& table);  // softmax.cpp: Softmax, LogSoftmax, gradients
 void add_norm_kernels(host::KernelTable& table);     // norm.cpp: layer, RMS and group norm

@@ -95,25 +95,22 @@ Rule<Wide<T>> max_rule() {
   }
 }
 
-Rule<double> min_rule() {
-  return {std::numeric_limits<double>::infinity(),
-          [](double a, double b) { return std::isnan(a) || a <= b ? a : b; }, as_is<double>};
+/// Start is T's own highest value.
+template <class T>
+Rule<Wide<T>> min_rule() {
+  using W = Wide<T>;
+  if constexpr (std::is_floating_point_v<T>) {
+    return {std::numeric_limits<double>::infinity(),
+            [](double a, double b) { return std::isnan(a) || a <= b ? a : b; }, as_is<double>};
+  } else {
+    return {static_cast<W>(std::numeric_limits<T>::max()),
+            [](int64_t a, int64_t b) { return std::min(a, b); }, as_is<int64_t>};
+  }
 }
 
 std::string claim_reduce(const NodeSpec& node) {
   const std::string reason = refuse_unknown_ints(node, 1);
   return reason.empty() ? claim_reals(node) : reason;
-}
-
-template <class Make>
-void add_real_reduction(host::KernelTable& table, const char* op, Make make) {
-  table.add({op, claim_reduce, [make](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_real(node.inputs[0].dtype, [&](auto zero) {
-                 kernel = reduce_kernel<decltype(zero)>(node, make());
-               });
-               return kernel;
-             }});
 }
 
 template <class T>
@@ -163,8 +160,21 @@ void add_reduce_kernels(host::KernelTable& table) {
                });
                return kernel;
              }});
-  add_real_reduction(table, "ReduceMean", mean_rule);
-  add_real_reduction(table, "ReduceMin", min_rule);
+  table.add({"ReduceMin", claim_reduce, [](const NodeSpec& node) {
+               std::unique_ptr<Kernel> kernel;
+               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
+                 using T = decltype(zero);
+                 kernel = reduce_kernel<T>(node, min_rule<T>());
+               });
+               return kernel;
+             }});
+  table.add({"ReduceMean", claim_reduce, [](const NodeSpec& node) {
+               std::unique_ptr<Kernel> kernel;
+               host::dispatch_real(node.inputs[0].dtype, [&](auto zero) {
+                 kernel = reduce_kernel<decltype(zero)>(node, mean_rule());
+               });
+               return kernel;
+             }});
   table.add({"ArgMax", claim_reals, [](const NodeSpec& node) {
                std::unique_ptr<Kernel> kernel;
                host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {

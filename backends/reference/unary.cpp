@@ -95,6 +95,9 @@ void add_unary_kernels(host::KernelTable& table) {
   add_unary(table, "Log", [](double x) { return std::log(x); });
   add_unary(table, "Erf", [](double x) { return std::erf(x); });
   add_unary(table, "Tanh", [](double x) { return std::tanh(x); });
+  add_unary(table, "Sin", [](double x) { return std::sin(x); });
+  add_unary(table, "Cos", [](double x) { return std::cos(x); });
+  add_unary(table, "Atan", [](double x) { return std::atan(x); });
   add_unary(table, "Floor", [](double x) { return std::floor(x); });
   add_unary(table, "Reciprocal", [](double x) { return 1.0 / x; });
   add_unary(table, "Sigmoid", sigmoid);

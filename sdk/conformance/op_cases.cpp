@@ -33,7 +33,7 @@ const std::vector<std::pair<Ints, Ints>> kPairs = {{{}, {}},
 std::vector<OpCase> elementwise_cases() {
   std::vector<OpCase> cases;
   for (const char* op : {"Neg", "Abs", "Exp", "Erf", "Tanh", "Sigmoid", "Relu", "Sign", "Floor",
-                         "Gelu", "Swish", "LeakyRelu", "Softplus"}) {
+                         "Sin", "Cos", "Atan", "Gelu", "Swish", "LeakyRelu", "Softplus"}) {
     for (const Ints& dims : kShapes) cases.push_back({op, {f(dims)}, {}});
   }
   for (const char* op : {"Sqrt", "Log", "Reciprocal"}) {
@@ -49,6 +49,9 @@ std::vector<OpCase> elementwise_cases() {
     cases.push_back({op, {wide({3, 5}), wide({5})}, {}});
   }
   for (const auto& [a, b] : kPairs) cases.push_back({"Pow", {pos(a), f(b)}, {}});
+  for (const auto& [a, b] : kPairs) {
+    cases.push_back({"Mod", {f(a), pos(b)}, {{"fmod", int64_t{1}}}});
+  }
   cases.push_back({"Pow", {num(GR_FLOAT64, 0.9), num(GR_FLOAT64, 17)}, {}});
   for (const char* op : {"Add", "Sub", "Mul", "Equal", "Less"}) {
     cases.push_back({op, {index({3, 5}, 9), index({5}, 9)}, {}});

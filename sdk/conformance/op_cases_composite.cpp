@@ -70,12 +70,46 @@ void add_rest(std::vector<OpCase>* cases) {
   }
   cases->push_back({"GlobalAveragePool", {f({2, 3, 4, 2})}, {}});
   cases->push_back({"GlobalAveragePool", {f({2, 3, 5})}, {}});
+  for (const int64_t largest : {0, 1}) {
+    for (const int64_t axis : {0, 1}) {
+      cases->push_back({"TopK", {f({6, 5}), ints({3})}, {{"axis", axis}, {"largest", largest}}});
+    }
+  }
+  cases->push_back({"TopK", {index({4, 9}, 3), ints({9})}, {}});  // ties
+  cases->push_back({"TopK", {f({300, 200}), ints({7})}, {}});
+  for (const char* how : {"mul", "max", "min"}) {
+    cases->push_back({"ScatterElements",
+                      {f({3, 5}), index({3, 4}, 5), f({3, 4})},
+                      {{"axis", int64_t{1}}, {"reduction", std::string(how)}}});
+  }
+  cases->push_back({"ReduceMin", {index({3, 5}, 9), ints({1})}, {}});
+  cases->push_back({"ReduceMin", {mask({3, 5}), ints({0})}, {}});
+  cases->push_back({"ReduceMax", {mask({3, 5}), ints({0})}, {}});
   cases->push_back({"Dropout", {f({3, 4}), known(GR_FLOAT32, 0.25)}, {}, 1});
   for (const int64_t axis : {0, 1, -1}) {
     for (const int64_t keep : {0, 1}) {
       cases->push_back({"ArgMax", {f({3, 5, 2})}, {{"axis", axis}, {"keepdims", keep}}});
     }
   }
+}
+
+/// Of the operators that models made elsewhere bring, those whose decompositions are longest.
+void add_imported(std::vector<OpCase>* cases) {
+  cases->push_back({"HardSwish", {f({3, 7})}, {}});
+  cases->push_back({"CumSum", {f({3, 7}), ints({1})}, {{"exclusive", int64_t{1}}}});
+  cases->push_back({"GatherND", {f({3, 4, 2}), index({5, 2}, 3)}, {}});
+  cases->push_back({"InstanceNormalization", {f({2, 3, 4, 2}), f({3}), f({3})}, {}});
+  cases->push_back(
+      {"Resize",
+       {f({1, 2, 3, 4})},
+       {{"mode", std::string("linear")}, {"scales", std::vector<double>{1, 1, 2, 0.5}}}});
+  cases->push_back(
+      {"ConvTranspose",
+       {f({2, 4, 3, 3}), f({4, 3, 3, 3}), f({3})},
+       {{"output_padding", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}}});
+  cases->push_back(
+      {"Einsum", {f({2, 3, 4}), f({2, 5, 4})}, {{"equation", std::string("bid,bjd->bij")}}});
+  cases->push_back({"LSTM", {f({3, 2, 4}), f({1, 20, 4}), f({1, 20, 5}), f({1, 40})}, {}, 3});
 }
 
 }  // namespace
@@ -86,6 +120,7 @@ std::vector<OpCase> composite_cases() {
   add_attention(&cases);
   add_attention_grad(&cases);
   add_rest(&cases);
+  add_imported(&cases);
   return cases;
 }
 

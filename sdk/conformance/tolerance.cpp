@@ -40,6 +40,11 @@ const std::map<std::string, double> kFloat32 = {
     {"Gemm", 2e-6},
     {"MatMul", 2e-6},
     {"GroupNormalization", 1e-6},
+    {"InstanceNormalization", 1e-6},
+    {"ConvTranspose", 2e-6},
+    {"Einsum", 2e-6},
+    {"LSTM", 4e-6},
+    {"Resize", 2e-6},
 };
 
 /// A dtype's rounding step over float32's, with some room in float64 for what is summed.

@@ -117,8 +117,9 @@ CaseInput missing() {
 const std::vector<GradCase>& all_cases() {
   static const std::vector<GradCase> rows = [] {
     std::vector<GradCase> all;
-    for (auto* family : {unary_cases, binary_cases, matmul_cases, shape_cases, slice_cases,
-                         index_cases, reduce_cases, nn_cases}) {
+    for (auto* family :
+         {unary_cases, binary_cases, matmul_cases, shape_cases, slice_cases, index_cases,
+          reduce_cases, more_elementwise_cases, more_index_cases, more_nn_cases, nn_cases}) {
       for (GradCase& row : family()) all.push_back(std::move(row));
     }
     return all;

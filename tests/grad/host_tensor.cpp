@@ -2,6 +2,9 @@
 // HostTensor: see host_tensor.hpp.
 #include "tests/grad/host_tensor.hpp"
 
+#include "gradrack/bfloat16.hpp"
+#include "gradrack/float16.hpp"
+
 namespace gradrack::test {
 
 namespace {
@@ -18,6 +21,14 @@ void write(char* at, double number) {
   const T value = static_cast<T>(number);
   std::memcpy(at, &value, sizeof value);
 }
+
+uint16_t read_bits(const char* at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+void write_bits(char* at, uint16_t bits) { std::memcpy(at, &bits, sizeof bits); }
 
 }  // namespace
 
@@ -76,6 +87,10 @@ double HostTensor::number(int64_t k) const {
       return read<int8_t>(at);
     case GR_UINT8:
       return read<uint8_t>(at);
+    case GR_FLOAT16:
+      return sdk::from_float16(read_bits(at));
+    case GR_BFLOAT16:
+      return sdk::from_bfloat16(read_bits(at));
     default:
       GR_CHECK(dtype == GR_BOOL);
       return *at != 0 ? 1.0 : 0.0;
@@ -97,6 +112,10 @@ void HostTensor::set_number(int64_t k, double number) {
       return write<int8_t>(at, number);
     case GR_UINT8:
       return write<uint8_t>(at, number);
+    case GR_FLOAT16:
+      return write_bits(at, sdk::to_float16(number));
+    case GR_BFLOAT16:
+      return write_bits(at, sdk::to_bfloat16(number));
     default:
       GR_CHECK(dtype == GR_BOOL);
       *at = number != 0.0;

@@ -5,6 +5,7 @@
 // Gradients are summed down to the shape of the input that was broadcast. Arithmetic on integers
 // that are known while building keeps them known, so that shapes can be computed in the graph.
 #include "core/graph/ops/families.hpp"
+#include "core/graph/ops/known.hpp"
 #include "core/graph/ops/rules.hpp"
 
 namespace gradrack {
@@ -20,21 +21,6 @@ Status infer_broadcast(InferContext& c, Dtypes set, bool to_bool) {
   }
   c.set_output(0, {to_bool ? gr_dtype_t{GR_BOOL} : c.input(0).dtype, std::move(shape)});
   return {};
-}
-
-using DimRule = Dim (*)(const Dim& a, const Dim& b);
-
-/// Keeps integers known through elementwise arithmetic on scalars and vectors.
-void keep_known(InferContext& c, DimRule rule) {
-  const KnownInts* a = c.known(0);
-  const KnownInts* b = c.known(1);
-  if (a == nullptr || b == nullptr || rule == nullptr) return;
-  const size_t count = a->empty() || b->empty() ? 0 : std::max(a->size(), b->size());
-  KnownInts out;
-  for (size_t k = 0; k < count; ++k) {
-    out.push_back(rule((*a)[a->size() == 1 ? 0 : k], (*b)[b->size() == 1 ? 0 : k]));
-  }
-  c.set_known(0, std::move(out));
 }
 
 OpDef arithmetic(std::string name, std::string doc, DimRule rule, void (*grad)(GradContext&)) {
@@ -132,10 +118,14 @@ void extreme_grad(GradContext& g) {
   }
 }
 
-OpDef extreme(std::string name, std::string doc) {
+OpDef extreme(std::string name, std::string doc, DimRule rule) {
   OpDef op = define(std::move(name), "data*", "C", std::move(doc));
   op.primitive = true;
-  op.infer = [](InferContext& c) { return infer_broadcast(c, Dtypes::kNumber, false); };
+  op.infer = [rule](InferContext& c) -> Status {
+    GR_TRY(infer_broadcast(c, Dtypes::kNumber, false));
+    keep_known(c, rule);
+    return {};
+  };
   op.grad = extreme_grad;
   return op;
 }
@@ -152,11 +142,15 @@ OpDef sum_op() {
   return op;
 }
 
-OpDef predicate(std::string name, Dtypes set, std::string doc) {
+OpDef predicate(std::string name, Dtypes set, std::string doc, DimRule rule = nullptr) {
   OpDef op = define(std::move(name), "A, B", "C", std::move(doc));
   op.primitive = true;
   op.non_differentiable = true;
-  op.infer = [set](InferContext& c) { return infer_broadcast(c, set, true); };
+  op.infer = [set, rule](InferContext& c) -> Status {
+    GR_TRY(infer_broadcast(c, set, true));
+    keep_known(c, rule);
+    return {};
+  };
   return op;
 }
 
@@ -170,6 +164,7 @@ OpDef where_op() {
     GR_ASSIGN(Shape shape, broadcast_shapes(c.input(1).shape, c.input(2).shape));
     GR_ASSIGN(shape, broadcast_shapes(c.input(0).shape, shape));
     c.set_output(0, {c.input(1).dtype, std::move(shape)});
+    keep_known_where(c);
     return {};
   };
   op.grad = [](GradContext& g) {
@@ -183,12 +178,14 @@ OpDef where_op() {
 
 Status add_arithmetic(OpRegistry& ops) {
   GR_TRY(ops.add(arithmetic(
-      "Add", "C = A + B.", [](const Dim& a, const Dim& b) { return a + b; }, add_grad)));
+      "Add", "C = A + B.", [](const Dim& a, const Dim& b) { return std::optional<Dim>(a + b); },
+      add_grad)));
   GR_TRY(ops.add(arithmetic(
-      "Sub", "C = A - B.", [](const Dim& a, const Dim& b) { return a - b; }, sub_grad)));
+      "Sub", "C = A - B.", [](const Dim& a, const Dim& b) { return std::optional<Dim>(a - b); },
+      sub_grad)));
   GR_TRY(ops.add(arithmetic(
-      "Mul", "C = A B, element by element.", [](const Dim& a, const Dim& b) { return a * b; },
-      mul_grad)));
+      "Mul", "C = A B, element by element.",
+      [](const Dim& a, const Dim& b) { return std::optional<Dim>(a * b); }, mul_grad)));
   OpDef div = arithmetic("Div", "C = A / B; integers are divided toward zero, by zero is an error.",
                          nullptr, div_grad);
   div.infer = [](InferContext& c) -> Status {
@@ -199,11 +196,24 @@ Status add_arithmetic(OpRegistry& ops) {
       }
     }
     // Sizes are never negative, so the floor is what division toward zero gives.
-    keep_known(c, [](const Dim& a, const Dim& b) { return a.floor_div(b); });
+    keep_known(c, [](const Dim& a, const Dim& b) { return std::optional<Dim>(a.floor_div(b)); });
     return {};
   };
   GR_TRY(ops.add(std::move(div)));
   return ops.add(pow_op());
+}
+
+Status add_comparisons(OpRegistry& ops) {
+  GR_TRY(ops.add(
+      predicate("Equal", Dtypes::kAny, "True where A = B; NaN equals nothing.", equal_dims)));
+  const auto less = [](const Dim& a, const Dim& b) { return less_dims(a, b); };
+  const auto at_most = [](const Dim& a, const Dim& b) { return negated_test(less_dims(b, a)); };
+  const auto greater = [](const Dim& a, const Dim& b) { return less_dims(b, a); };
+  const auto at_least = [](const Dim& a, const Dim& b) { return negated_test(less_dims(a, b)); };
+  GR_TRY(ops.add(predicate("Less", Dtypes::kNumber, "True where A < B.", less)));
+  GR_TRY(ops.add(predicate("LessOrEqual", Dtypes::kNumber, "True where A <= B.", at_most)));
+  GR_TRY(ops.add(predicate("Greater", Dtypes::kNumber, "True where A > B.", greater)));
+  return ops.add(predicate("GreaterOrEqual", Dtypes::kNumber, "True where A >= B.", at_least));
 }
 
 }  // namespace
@@ -212,19 +222,18 @@ Status add_binary_ops(OpRegistry& ops) {
   GR_TRY(add_arithmetic(ops));
   GR_TRY(ops.add(extreme("Max",
                          "Largest of the inputs, NaN if one is NaN; of equal ones the first "
-                         "gets the gradient.")));
+                         "gets the gradient.",
+                         larger_dim)));
   GR_TRY(ops.add(extreme("Min",
                          "Smallest of the inputs, NaN if one is NaN; of equal ones the "
-                         "first gets the gradient.")));
+                         "first gets the gradient.",
+                         smaller_dim)));
   GR_TRY(ops.add(sum_op()));
-  GR_TRY(ops.add(predicate("Equal", Dtypes::kAny, "True where A = B; NaN equals nothing.")));
-  GR_TRY(ops.add(predicate("Less", Dtypes::kNumber, "True where A < B.")));
-  GR_TRY(ops.add(predicate("LessOrEqual", Dtypes::kNumber, "True where A <= B.")));
-  GR_TRY(ops.add(predicate("Greater", Dtypes::kNumber, "True where A > B.")));
-  GR_TRY(ops.add(predicate("GreaterOrEqual", Dtypes::kNumber, "True where A >= B.")));
-  GR_TRY(ops.add(predicate("And", Dtypes::kBool, "True where A and B are.")));
-  GR_TRY(ops.add(predicate("Or", Dtypes::kBool, "True where A or B is.")));
-  GR_TRY(ops.add(predicate("Xor", Dtypes::kBool, "True where A and B differ.")));
+  GR_TRY(add_comparisons(ops));
+  GR_TRY(ops.add(predicate("And", Dtypes::kBool, "True where A and B are.", smaller_dim)));
+  GR_TRY(ops.add(predicate("Or", Dtypes::kBool, "True where A or B is.", larger_dim)));
+  const auto differ = [](const Dim& a, const Dim& b) { return negated_test(equal_dims(a, b)); };
+  GR_TRY(ops.add(predicate("Xor", Dtypes::kBool, "True where A and B differ.", differ)));
   return ops.add(where_op());
 }
 

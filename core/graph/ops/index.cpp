@@ -133,8 +133,8 @@ OpDef gather_elements_op() {
 
 Status infer_scatter(InferContext& c) {
   const std::string how = c.attrs().get_string("reduction");
-  if (how != "none" && how != "add") {
-    return unsupported("reduction '" + how + "' is not supported, only 'none' and 'add' are");
+  if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min") {
+    return invalid_argument("reduction must be none, add, mul, max or min, got " + how);
   }
   GR_TRY(check_elements(c));
   if (c.input(2).dtype != c.input(0).dtype) {
@@ -143,14 +143,18 @@ Status infer_scatter(InferContext& c) {
   if (!(c.input(2).shape == c.input(1).shape)) {
     return invalid_argument("updates must have the shape of indices");
   }
-  return infer_like_first(c, how == "add" ? Dtypes::kNumber : Dtypes::kAny);
+  return infer_like_first(c, how == "none" ? Dtypes::kAny : Dtypes::kNumber);
 }
 
 void scatter_grad(GradContext& g) {
   Emitter& e = g.e();
   const ValueId gy = g.grad_output(0);
   const Attrs axis = {{"axis", g.attrs().get_int("axis")}};
-  const bool add = g.attrs().get_string("reduction") == "add";
+  const std::string how = g.attrs().get_string("reduction");
+  const bool add = how == "add";
+  if (!add && how != "none") {
+    return e.fail(unsupported("ScatterElements with reduction '" + how + "' has no gradient"));
+  }
   if (g.needs(0)) {
     g.set_grad(
         0, add ? gy : e.op("ScatterElements", {gy, g.input(1), zeros_like(e, g.input(2))}, axis));
@@ -160,9 +164,9 @@ void scatter_grad(GradContext& g) {
 
 OpDef scatter_elements_op() {
   OpDef op = define("ScatterElements", "data, indices, updates", "output",
-                    "data with updates put ('none': the last of equal places stays) or added "
-                    "('add': in order) where GatherElements would read. Other reductions are not "
-                    "supported; the gradient of 'none' takes places to be distinct.");
+                    "data with updates put ('none': the last of equal places stays) or joined "
+                    "('add', 'mul', 'max', 'min': in order) where GatherElements would read. Only "
+                    "'none', whose places are taken to be distinct, and 'add' have a gradient.");
   op.attrs = {attr("axis", int64_t{0}), attr("reduction", std::string("none"))};
   op.primitive = true;
   op.infer = infer_scatter;

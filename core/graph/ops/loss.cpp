@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator entries: SoftmaxCrossEntropyLoss, its gradient, and gradrack.CountTargets.
+// Operator entries: SoftmaxCrossEntropyLoss, its gradient, NegativeLogLikelihoodLoss, and
+// gradrack.CountTargets.
 //
 // Invariant: a row whose label is ignore_index adds nothing, neither to the likelihood nor to the
 // uniform part of label smoothing, and its gradient is exactly 0 even where its scores are not
@@ -164,10 +165,68 @@ Status add_count_targets(OpRegistry& ops) {
   return ops.add(count);
 }
 
+Status infer_nll(InferContext& c) {
+  GR_TRY(check_loss(c, 0));
+  if (c.has_input(2)) {
+    const Type weights{c.input(0).dtype, {c.input(0).shape[1]}};
+    GR_TRY(want_type(c, 2, weights, "weight"));
+  }
+  c.set_output(0, loss_type(c, 0));
+  return {};
+}
+
+/// Each label's weight, 0 where it is ignored; GR_NO_VALUE where all are 1.
+ValueId label_weights(DecomposeContext& c, ValueId counts) {
+  Emitter& e = c.e();
+  const ValueId labels = c.input(1);
+  const gr_dtype_t dtype = e.type(c.input(0)).dtype;
+  if (c.input_count() < 3) {
+    return counts == GR_NO_VALUE ? counts : e.cast(counts, dtype);
+  }
+  const ValueId safe = counts == GR_NO_VALUE ? labels : e.where(counts, labels, e.like(labels, 0));
+  const ValueId weights = e.op("Gather", {c.input(2), safe});
+  return counts == GR_NO_VALUE ? weights : e.where(counts, weights, e.like(weights, 0.0));
+}
+
+void decompose_nll(DecomposeContext& c) {
+  Emitter& e = c.e();
+  const ValueId labels = c.input(1);
+  if (!e.status().ok()) return;
+  const std::string reduction = c.attrs().get_string("reduction");
+  const ValueId counts = counted(e, c.attrs(), labels);
+  const ValueId index = indices(e, labels, counts, e.shape(c.input(0))[1].number());
+  const ValueId picked = e.op("GatherElements", {c.input(0), index}, {{"axis", int64_t{1}}});
+  const ValueId weights = label_weights(c, counts);
+  ValueId loss = e.neg(e.squeeze(picked, {1}));
+  if (weights != GR_NO_VALUE) loss = e.mul(loss, weights);
+  if (counts != GR_NO_VALUE) loss = e.where(counts, loss, e.like(loss, 0.0));
+  if (reduction != "none") {
+    const auto all = axis_range(0, e.rank(labels));
+    const ValueId sum = e.reduce_sum(loss, all, false);
+    const bool weighted = c.input_count() > 2;
+    const ValueId by = weighted ? e.reduce_sum(weights, all, false)
+                                : divisor(e, labels, counts, e.type(loss).dtype);
+    loss = reduction == "mean" ? e.div(sum, by) : sum;
+  }
+  c.set_output(0, loss);
+}
+
+OpDef nll_op() {
+  OpDef op = define("NegativeLogLikelihoodLoss", "input, target, weight?", "loss",
+                    "-weight[label] * input[label] along axis 1 of log-probabilities [N, C, ...]. "
+                    "Labels equal to ignore_index add nothing; the mean divides by the weights of "
+                    "the others.");
+  op.attrs = {optional_attr("ignore_index", GR_ATTR_INT), attr("reduction", std::string("mean"))};
+  op.infer = infer_nll;
+  op.decompose = decompose_nll;
+  return op;
+}
+
 }  // namespace
 
 Status add_loss_ops(OpRegistry& ops) {
   GR_TRY(add_count_targets(ops));
+  GR_TRY(ops.add(nll_op()));
   OpDef loss = define("SoftmaxCrossEntropyLoss", "scores, labels, weights?", "output, log_prob?",
                       "-log softmax(scores)[label] along axis 1 of scores [N, C, ...]. "
                       "label_smoothing s (an addition "

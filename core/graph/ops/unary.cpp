@@ -71,11 +71,31 @@ OpDef identity_op() {
   return op;
 }
 
+/// 0 less the known integers, or 1 less the known bools.
+void keep_known_less(InferContext& c, int64_t from) {
+  if (c.known(0) == nullptr) return;
+  KnownInts out;
+  for (const Dim& each : *c.known(0)) out.push_back(Dim(from) - each);
+  c.set_known(0, std::move(out));
+}
+
 OpDef test_op(std::string name, Dtypes set, std::string doc) {
   OpDef op = primitive(std::move(name), set, std::move(doc), nullptr);
   op.infer = [set](InferContext& c) -> Status {
     GR_TRY(want_dtype(c, 0, set));
     c.set_output(0, {GR_BOOL, c.input(0).shape});
+    if (set == Dtypes::kBool) keep_known_less(c, 1);
+    return {};
+  };
+  return op;
+}
+
+OpDef neg_op() {
+  OpDef op = primitive("Neg", Dtypes::kNumber, "Y = -X.",
+                       [](Emitter& e, ValueId gy, ValueId, ValueId) { return e.neg(gy); });
+  op.infer = [](InferContext& c) -> Status {
+    GR_TRY(infer_like_first(c, Dtypes::kNumber));
+    keep_known_less(c, 0);
     return {};
   };
   return op;
@@ -116,16 +136,30 @@ Status add_squashing(OpRegistry& ops) {
                            }));
 }
 
+Status add_circular(OpRegistry& ops) {
+  GR_TRY(ops.add(primitive(
+      "Sin", Dtypes::kReal, "Y = sin(X), X in radians.",
+      [](Emitter& e, ValueId gy, ValueId x, ValueId) { return e.mul(gy, e.op("Cos", {x})); })));
+  GR_TRY(ops.add(primitive("Cos", Dtypes::kReal, "Y = cos(X), X in radians.",
+                           [](Emitter& e, ValueId gy, ValueId x, ValueId) {
+                             return e.neg(e.mul(gy, e.op("Sin", {x})));
+                           })));
+  return ops.add(primitive("Atan", Dtypes::kReal, "The angle in (-pi/2, pi/2) whose tangent is X.",
+                           [](Emitter& e, ValueId gy, ValueId x, ValueId) {
+                             return e.div(gy, e.add(e.mul(x, x), 1.0));
+                           }));
+}
+
 }  // namespace
 
 Status add_unary_ops(OpRegistry& ops) {
-  GR_TRY(ops.add(primitive("Neg", Dtypes::kNumber, "Y = -X.",
-                           [](Emitter& e, ValueId gy, ValueId, ValueId) { return e.neg(gy); })));
+  GR_TRY(ops.add(neg_op()));
   GR_TRY(ops.add(primitive(
       "Abs", Dtypes::kNumber, "Y = |X|; the gradient at 0 is 0.",
       [](Emitter& e, ValueId gy, ValueId x, ValueId) { return e.mul(gy, e.op("Sign", {x})); })));
   GR_TRY(add_roots_and_powers(ops));
   GR_TRY(add_squashing(ops));
+  GR_TRY(add_circular(ops));
   GR_TRY(ops.add(primitive("Sign", Dtypes::kNumber,
                            "-1, 0 or 1 by the sign of X; NaN stays NaN. "
                            "Autodiff stops here: the slope is 0 wherever there is one.",

@@ -128,6 +128,12 @@ Space lines_of(const Dims& data, const Dims& places, size_t axis) {
   return Space(dims, {in_data, in_places});
 }
 
+std::string refuse_scatter(const gr::Node& node, const Device& device) {
+  const std::string how = node.get_string("reduction");
+  if (how != "none" && how != "add") return "reduction '" + how + "'";
+  return refuse_dtypes(node, device);
+}
+
 void build_scatter_elements(Builder& b) {
   const gr_dtype_t dtype = b.node().output(0).dtype;
   const Dims dims = dims_of(b.node().input(0)), places = dims_of(b.node().input(1));
@@ -162,7 +168,7 @@ void add_index_operators(OperatorTable& table) {
   table["Gather"] = {refuse_nothing, build_gather};
   table["gradrack.GatherGrad"] = {refuse_unless_real, build_gather_grad};
   table["GatherElements"] = {refuse_nothing, build_gather_elements};
-  table["ScatterElements"] = {refuse_dtypes, build_scatter_elements};
+  table["ScatterElements"] = {refuse_scatter, build_scatter_elements};
 }
 
 }  // namespace opencl_backend

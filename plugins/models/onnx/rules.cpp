@@ -11,8 +11,8 @@ namespace {
 
 std::map<std::string, Rule, std::less<>> all_rules() {
   std::map<std::string, Rule, std::less<>> rules;
-  for (const auto& family :
-       {shape_rules(), element_rules(), network_rules(), contrib_rules(), training_rules()}) {
+  for (const auto& family : {shape_rules(), element_rules(), network_rules(), form_rules(),
+                             contrib_rules(), training_rules()}) {
     for (const RuleEntry& entry : family) rules.emplace(entry.op, entry.rule);
   }
   return rules;

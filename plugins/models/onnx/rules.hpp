@@ -29,6 +29,7 @@ struct RuleEntry {
 std::span<const RuleEntry> shape_rules();
 std::span<const RuleEntry> element_rules();
 std::span<const RuleEntry> network_rules();
+std::span<const RuleEntry> form_rules();
 std::span<const RuleEntry> contrib_rules();
 std::span<const RuleEntry> training_rules();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of operators that move elements: axes and bounds that were attributes once, Upsample,
-// Scatter, Split, Pad, ConstantOfShape. See rules.hpp.
+// Rules of operators that move elements: axes and bounds that were attributes once, Scatter, Split,
+// ConstantOfShape. See rules.hpp.
 #include <numeric>
 
 #include "fields.hpp"
@@ -57,22 +57,6 @@ void split(NodeImport& n) {
   for (size_t k = 0; k < made.size(); ++k) n.out(k, made[k]);
 }
 
-void pad(NodeImport& n) {
-  if (n.version() >= 11) {
-    std::vector<Value> inputs = n.inputs();
-    // Some exporters write the value as a list of one.
-    if (n.has(2) && n.type(inputs[2]).rank == 1) {
-      inputs[2] = n.g().node("Reshape", {inputs[2], ints_value(n.g(), {})});
-    }
-    return n.emit("Pad", inputs, n.attrs());
-  }
-  const gr_dtype_t dtype = n.type(n.in(0)).dtype;
-  n.emit(
-      "Pad",
-      {n.in(0), ints_value(n.g(), n.attr_ints("pads")), n.g().scalar(n.attr("value", 0.0), dtype)},
-      n.attrs({"pads", "value"}));
-}
-
 /// A Reshape whose target begins with the batch that the file was exported with takes any.
 bool frees_batch(NodeImport& n, std::vector<int64_t>* shape) {
   const Tensor* const known = n.known(1);
@@ -118,38 +102,6 @@ void constant_of_shape(NodeImport& n) {
   n.out(0, n.g().node("Expand", {one, n.in(0)}));
 }
 
-void size(NodeImport& n) {
-  n.refuse("the number of elements of ", n.node().inputs[0],
-           " is not known while the file is read: fix the model's dims with `dims`");
-}
-
-void upsample(NodeImport& n) {
-  const gr_type_t type = n.type(n.in(0));
-  Value scales = n.in(1);
-  if (n.version() < 9) {
-    const AttributeMessage* const given = n.node().find("scales");
-    n.require(given != nullptr, "has no scales");
-    const std::vector<float>& floats = given->floats;
-    n.require(floats.size() == type.rank, "scales has ", floats.size(), " entries for rank ",
-              type.rank);
-    scales = n.g().constant(floats.data(), GR_FLOAT32, {int64_t(floats.size())});
-  }
-  std::string mode = n.attr("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
-  n.emit("Resize", {n.in(0), {}, scales},
-         {{"mode", mode.c_str()},
-          {"coordinate_transformation_mode", "asymmetric"},
-          {"nearest_mode", "floor"}});
-}
-
-void resize(NodeImport& n) {
-  if (n.version() >= 11) return n.emit("Resize", n.inputs(), n.attrs());
-  n.emit("Resize", {n.in(0), {}, n.in(1)},
-         {{"mode", n.attr("mode", "nearest").c_str()},
-          {"coordinate_transformation_mode", "asymmetric"},
-          {"nearest_mode", "floor"}});
-}
-
 void scatter(NodeImport& n) { n.emit("ScatterElements", n.inputs(), n.attrs()); }
 
 void top_k(NodeImport& n) {
@@ -173,12 +125,8 @@ constexpr RuleEntry kRules[] = {
     {"ReduceSumSquare", reduce},
     {"Slice", slice},
     {"Split", split},
-    {"Pad", pad},
     {"Reshape", reshape},
     {"ConstantOfShape", constant_of_shape},
-    {"Size", size},
-    {"Upsample", upsample},
-    {"Resize", resize},
     {"Scatter", scatter},
     {"TopK", top_k},
 };

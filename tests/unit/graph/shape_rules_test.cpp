@@ -106,14 +106,17 @@ TEST(ShapeRules, GatherPutsTheDimsOfIndicesInPlaceOfTheAxis) {
   EXPECT_EQ(rig.shape("Gather", {rig.x({65, 8}), tokens}, {{"axis", int64_t{2}}}), "refused");
 }
 
-TEST(ShapeRules, ScatterElementsRefusesOtherReductionsAsUnsupported) {
+TEST(ShapeRules, ScatterElementsTakesFiveReductions) {
   ShapeRig rig;
   const ValueId at = rig.x({2, 2}, GR_INT64);
   EXPECT_EQ(rig.shape("ScatterElements", {rig.x({2, 3}), at, rig.x({2, 2})}), "[2, 3]");
-  EXPECT_EQ(rig.shape("ScatterElements", {rig.x({2, 3}), at, rig.x({2, 2})},
-                      {{"reduction", std::string("mul")}}),
-            "refused");
-  EXPECT_EQ(rig.last_code, GR_UNSUPPORTED);
+  const auto reduced = [&](const char* how) {
+    return rig.shape("ScatterElements", {rig.x({2, 3}), at, rig.x({2, 2})},
+                     {{"reduction", std::string(how)}});
+  };
+  for (const char* how : {"none", "add", "mul", "max", "min"}) EXPECT_EQ(reduced(how), "[2, 3]");
+  EXPECT_EQ(reduced("mean"), "refused");
+  EXPECT_TRUE(rig.error_has("got mean")) << rig.last_error;
   EXPECT_EQ(
       rig.shape("ScatterElements", {rig.x({1, 3}), at, rig.x({2, 2})}, {{"axis", int64_t{1}}}),
       "refused");

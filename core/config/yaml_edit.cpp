@@ -76,6 +76,29 @@ bool is_plain_word(std::string_view text) {
          std::end(kOtherMeaning);
 }
 
+// As a double-quoted scalar; what ${NAME} means in it is the caller's affair.
+std::string in_quotes(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  return out;
+}
+
+// Nothing is expanded in keys.
+std::string key_text(std::string_view text) {
+  return is_plain_word(text) ? std::string(text) : in_quotes(text);
+}
+
 std::string word_text(std::string_view text) {
   return is_plain_word(text) ? std::string(text) : yaml_quoted(text);
 }
@@ -121,7 +144,7 @@ void write(const YamlNode& node, int indent, std::string* out) {
     case YamlNode::Kind::kMap:
       *out += node.entries.empty() ? " {}\n" : "\n";
       for (const YamlEntry& entry : node.entries) {
-        *out += pad + word_text(entry.key) + ":";
+        *out += pad + key_text(entry.key) + ":";
         write(entry.value, indent + 2, out);
       }
       return;
@@ -151,19 +174,7 @@ Status apply_set(YamlNode& root, std::string_view assignment) {
 }
 
 std::string yaml_quoted(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20) {
-      out += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
+  std::string out = in_quotes(text);
   // Reading it back must not expand what came out of an expansion.
   for (size_t at = out.find("${"); at != std::string::npos; at = out.find("${", at + 3)) {
     out.insert(at, "$");

@@ -83,5 +83,14 @@ TEST(YamlWrite, YML11_RoundTripKeepsKindAndText) {
   EXPECT_EQ(run.find("m")->find("n")->find("o")->text, "-0.0");
 }
 
+TEST(YamlWrite, KeysReadBackAsTheyAre) {
+  const YamlNode root = tree("'${a': 1\n'$${b}': [2]\n'c d': 3\n");  // nothing is expanded in keys
+  const YamlNode again = tree(to_yaml(root));
+  for (const char* key : {"${a", "$${b}", "c d"}) {
+    ASSERT_NE(root.find(key), nullptr) << key;
+    EXPECT_NE(again.find(key), nullptr) << key << " in " << to_yaml(root);
+  }
+}
+
 }  // namespace
 }  // namespace gradrack

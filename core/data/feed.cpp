@@ -323,6 +323,7 @@ Result<std::string> Feed::fingerprint(int64_t batch) const {
   const int64_t amounts[] = {info_.vocab, info_.classes, info_.block, info_.train_items,
                              info_.validation_items};
   sum.add(amounts, sizeof amounts);
+  if (info_.identity != nullptr) sum.add(info_.identity, std::strlen(info_.identity));
   PreparedBatch first;
   for (const int32_t split : {GR_SPLIT_TRAIN, GR_SPLIT_VALIDATION}) {
     GR_ASSIGN(const int64_t count, rows(split, 0, batch));

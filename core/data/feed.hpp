@@ -61,8 +61,9 @@ class Feed {
   Status prepare(int32_t split, int64_t index, int64_t batch, int64_t rows,
                  PreparedBatch* out) const;
 
-  /// Digits that tell whether two feeds bring the same: of the first batch of either split, for
-  /// `batch` rows, and of how much there is. GR_* of the data. [any]
+  /// Digits that tell whether two feeds bring the same: of the identity that the source gives, of
+  /// the first batch of either split, for `batch` rows, and of how much there is. GR_* of the data.
+  /// [any]
   Result<std::string> fingerprint(int64_t batch) const;
 
  private:

@@ -43,8 +43,8 @@ Status Trainer::go_on(const ResumePoint& point) {
   const TrainerState& state = point.state;
   if (state.data_fingerprint != fingerprint_) {
     return Status(GR_FAILED_PRECONDITION,
-                  fmt::format("the data is not that of '{}': its first batches, or how much there "
-                              "is, differ; give the run its data back, or begin anew with --resume "
+                  fmt::format("the data is not that of '{}': its content, or how much there is, "
+                              "differs; give the run its data back, or begin anew with --resume "
                               "never",
                               point.path));
   }

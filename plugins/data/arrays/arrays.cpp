@@ -12,6 +12,7 @@
 #include "gradrack/data.hpp"
 #include "gradrack/philox.h"
 #include "npy.hpp"
+#include "plugins/data/common/digest.hpp"
 
 namespace {
 
@@ -46,6 +47,7 @@ class Arrays {
     check_labels(labels.path, options.get<int64_t>("classes"));
     split(features, options.get<double>("validation_fraction"));
     describe(features);
+    identify(features, labels);
   }
 
   const gr_data_info_t& info() const { return info_; }
@@ -135,6 +137,15 @@ class Arrays {
     info_.summary = summary_.c_str();
   }
 
+  void identify(const NpyArray& features, const NpyArray& labels) {
+    corpus::Digest digest;
+    digest.add_text(gr::text(features.descr, ' ', labels.descr, ' ', info_.train_items));
+    digest.add(features.bytes);
+    digest.add(labels.bytes);
+    identity_ = digest.hex();
+    info_.identity = identity_.c_str();
+  }
+
   /// Makes order_ that of the batch's epoch and returns the place of its first row.
   int64_t enter_epoch(const gr_batch_request_t& request) {
     const int64_t batches = info_.train_items / request.batch_size;
@@ -167,7 +178,7 @@ class Arrays {
                 row_elements_, " elements a row and int64 [", count, "]");
   }
 
-  std::string features_name_, labels_name_, summary_;
+  std::string features_name_, labels_name_, summary_, identity_;
   std::vector<float> features_;
   std::vector<int64_t> labels_;
   int64_t row_elements_ = 0;

@@ -107,6 +107,21 @@ TEST(ArraysData, DescribesItself) {
   EXPECT_EQ(info.outputs[0].dims[1].size, 2);
 }
 
+TEST(ArraysData, OtherContentHasAnotherIdentity) {
+  const auto identity_of = [](const Source& source) {
+    gr_data_info_t info = {};
+    info.struct_size = sizeof info;
+    gr_error_t err = {};
+    EXPECT_EQ(source.plugin->info(source.plugin.self(), &info, &err), GR_OK) << err.message;
+    return std::string(info.identity != nullptr ? info.identity : "");
+  };
+  const std::string first = identity_of(Source(20));
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_EQ(identity_of(Source(20)), first);
+  EXPECT_NE(identity_of(Source(21)), first);
+  EXPECT_NE(identity_of(Source(20, {{"validation_fraction", "0"}})), first);
+}
+
 TEST(ArraysData, RES01_SeesEachSampleOncePerEpochInAnOrderOfItsOwn) {
   const Source source(10, {{"validation_fraction", "0"}});
   std::set<std::vector<int64_t>> orders;

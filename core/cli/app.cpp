@@ -474,13 +474,11 @@ int finish(const Status& status) {
   return exit_code(status);
 }
 
-}  // namespace
-
-int run_cli(int argc, const char* const* argv) {
+int run_command(int argc, const char* const* argv) {
   Arguments arguments;
   CLI::App app("Trains models put together from plugins by a YAML file.", "gradrack");
+  define_app(app, arguments);
   try {
-    define_app(app, arguments);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
@@ -489,16 +487,19 @@ int run_cli(int argc, const char* const* argv) {
     }
     report(invalid_argument(usage_error(app, error.what(), argc, argv)));
     return kExitUsage;
-  } catch (const std::exception& error) {
-    report(internal_error(error.what()));
-    return kExitInternal;
   }
   start_logging(
       {arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText, arguments.quiet});
   // What a command does is set-up and planning; a step opens the scope of its own role.
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
+  return finish(arguments.command());
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv) {
   try {
-    return finish(arguments.command());
+    return run_command(argc, argv);
   } catch (const std::bad_alloc&) {
     return finish(Status(GR_OUT_OF_MEMORY, "out of memory"));
   } catch (const std::exception& error) {

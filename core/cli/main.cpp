@@ -4,6 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include "core/base/exit_codes.hpp"
 #include "core/cli/app.hpp"
 #include "core/plugin/lifecycle.hpp"
 
@@ -18,9 +24,31 @@ void fill_standard_descriptors() {
   }
 }
 
+void say(std::string_view line) {
+  const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  (void)ignored;  // nobody else to tell
+}
+
+// No memory left inside a function that may not throw, of a library mostly: still one line for the
+// user and a documented exit code. Anything else that gets here is a bug, and worth a core file.
+[[noreturn]] void end_uncaught() {
+  if (const std::exception_ptr exception = std::current_exception()) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const std::bad_alloc&) {
+      say("error: out of memory\n");
+      ::_exit(gradrack::kExitInternal);
+    } catch (...) {
+    }
+  }
+  say("error: a bug: an exception that nothing caught\n");
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_terminate(end_uncaught);
   fill_standard_descriptors();
   return gradrack::end_plugins(gradrack::run_cli(argc, argv));
 }

@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/base/folder.hpp"
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 
@@ -35,14 +36,10 @@ fs::path template_folder() { return install_prefix() / "share/gradrack/templates
 /// Languages by kind: {"optimizer": ["c", "cpp", "rust"]}. Empty without templates.
 std::map<std::string, std::vector<std::string>> find_templates() {
   std::map<std::string, std::vector<std::string>> found;
-  std::error_code error;
-  for (fs::directory_iterator at(template_folder(), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string folder = at->path().filename().string();
+  for (const std::string& folder : names_in_or_none(template_folder().string())) {
     const size_t dash = folder.find('-');
     if (dash != std::string::npos) found[folder.substr(0, dash)].push_back(folder.substr(dash + 1));
   }
-  for (auto& [kind, languages] : found) std::sort(languages.begin(), languages.end());
   return found;
 }
 
@@ -133,16 +130,15 @@ Status write_file(const fs::path& from, const fs::path& to, const NewPluginReque
 /// Copies the files of one template folder; `written` collects the names.
 Status write_folder(const fs::path& from, const fs::path& to, const NewPluginRequest& request,
                     std::vector<std::string>* written) {
-  std::error_code error;
-  fs::directory_iterator at(from, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (!at->is_regular_file()) continue;
-    const std::string name =
-        rename_template(at->path().filename().string(), request.kind, request.name);
-    GR_TRY(write_file(at->path(), to / name, request));
+  const Result<std::vector<std::string>> files = names_in(from.string());
+  if (!files.ok()) return files.status().with_context(from.string());
+  for (const std::string& file : *files) {
+    if (!fs::is_regular_file(from / file)) continue;
+    const std::string name = rename_template(file, request.kind, request.name);
+    GR_TRY(write_file(from / file, to / name, request));
     written->push_back(name);
   }
-  return error ? io_error(from.string() + ": " + error.message()) : Status();
+  return {};
 }
 
 /// Where the shell finds `program`, or "".

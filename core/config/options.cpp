@@ -87,6 +87,7 @@ Status check_row(uint32_t row, const gr_option_t& option) {
   if (required) return {};
   OptionValues scratch;
   const Status status = OptionReader(scratch).read_default(option);
+  if (status.code() == GR_OUT_OF_MEMORY) return status;
   if (!status.ok()) {
     return row_fault(row, option.name, "its default is not allowed by itself: " + status.message());
   }

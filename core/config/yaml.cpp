@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <sstream>
 
 #include "core/config/yaml_events.hpp"
@@ -78,6 +79,8 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   } catch (const YAML::Exception& error) {
     return config_error({name, error.mark.line + 1, error.mark.column + 1},
                         "not valid YAML: " + error.msg);
+  } catch (const std::bad_alloc&) {
+    return Status(GR_OUT_OF_MEMORY, name + ": no memory left to parse it");
   } catch (const std::exception& error) {
     return config_error({name, 0, 0}, std::string("cannot be parsed: ") + error.what());
   }

@@ -6,6 +6,8 @@
 
 #include <cctype>
 #include <cstring>
+#include <new>
+#include <tuple>
 
 #include "gradrack/bfloat16.hpp"
 #include "gradrack/float16.hpp"
@@ -170,19 +172,28 @@ int32_t type_of(gr_graph_t* graph, gr_value_t id, gr_type_t* out, gr_error_t* er
   return GR_OK;
 }
 
-const gr_graph_api_t kApi = {sizeof(gr_graph_api_t),
-                             0,
-                             add_input,
-                             add_parameter,
-                             add_buffer,
-                             update_buffer,
-                             add_constant,
-                             add_node,
-                             add_objective,
-                             add_output,
-                             push_stage,
-                             pop_stage,
-                             type_of};
+// `function` as the table holds it: nothing is thrown across the wall.
+template <auto function>
+struct Slot;
+template <typename... Args, int32_t (*function)(Args...)>
+struct Slot<function> {
+  static int32_t call(Args... args) noexcept {
+    try {
+      return function(args...);
+    } catch (const std::bad_alloc&) {
+      gr_error_t* const err = std::get<sizeof...(Args) - 1>(std::tie(args...));
+      return gr_fail(err, GR_OUT_OF_MEMORY, "", "no memory left for the graph");
+    }
+  }
+};
+
+const gr_graph_api_t kApi = {sizeof(gr_graph_api_t),    0,
+                             Slot<add_input>::call,     Slot<add_parameter>::call,
+                             Slot<add_buffer>::call,    Slot<update_buffer>::call,
+                             Slot<add_constant>::call,  Slot<add_node>::call,
+                             Slot<add_objective>::call, Slot<add_output>::call,
+                             Slot<push_stage>::call,    Slot<pop_stage>::call,
+                             Slot<type_of>::call};
 
 template <typename T>
 void append(const DLTensor& tensor, int64_t count, ConstantData* data) {

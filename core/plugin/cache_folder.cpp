@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
+#include "core/base/folder.hpp"
 #include "core/plugin/search_path.hpp"
 
 namespace gradrack {
@@ -48,6 +52,19 @@ Status make_private_folder(const std::string& folder) {
   if (!S_ISDIR(info.st_mode)) return io_error("it is no folder");
   const std::string exposed = exposure(info);
   return exposed.empty() ? Status() : io_error(exposed);
+}
+
+void drop_oldest(const std::string& folder, const std::string& prefix, size_t most) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  std::error_code ignored;
+  for (const std::string& name : names_in_or_none(folder)) {
+    if (!name.starts_with(prefix)) continue;
+    const fs::path path = fs::path(folder) / name;
+    files.emplace_back(fs::last_write_time(path, ignored), path);
+  }
+  if (files.size() <= most) return;
+  std::sort(files.begin(), files.end());
+  for (size_t k = 0; k < files.size() / 2; ++k) fs::remove(files[k].second, ignored);
 }
 
 }  // namespace gradrack

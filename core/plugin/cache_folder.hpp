@@ -23,4 +23,7 @@ std::string exposure(const struct stat& info);
 /// sentence "FOLDER is not used: ..." when that fails, it is no folder, or others can write in it.
 Status make_private_folder(const std::string& folder);
 
+/// Where more than `most` files of `folder` begin with `prefix`, the older half of them goes.
+void drop_oldest(const std::string& folder, const std::string& prefix, size_t most);
+
 }  // namespace gradrack

@@ -8,6 +8,7 @@
 #include <boost/dll/shared_library.hpp>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <set>
 
 #include "core/base/text.hpp"
@@ -135,6 +136,9 @@ Result<Library> open_library(const std::string& path) {
   dlerror();
   try {
     shared->load(path, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::bad_alloc&) {
+    delete shared;
+    throw;  // no reason to take another plugin
   } catch (const std::exception& exception) {
     delete shared;
     return unsupported(std::string("loading it failed: ") + exception.what());

@@ -171,7 +171,11 @@ Status PluginRegistry::missing(const std::string& kind, const std::string& name)
     lines.push_back(failure.text());
   }
   if (!lines.empty()) text += "; libraries that failed to load: " + join(lines, "; ");
-  return not_found(text).in_area(Area::kPlugin);
+  // It may be among those for which there was no memory.
+  const bool no_memory = std::any_of(failures_.begin(), failures_.end(), [](const auto& failure) {
+    return failure.reason.code() == GR_OUT_OF_MEMORY;
+  });
+  return Status(no_memory ? GR_OUT_OF_MEMORY : GR_NOT_FOUND, text).in_area(Area::kPlugin);
 }
 
 Status PluginRegistry::check_clashes(const std::string& kind, const std::string& name) const {
@@ -202,8 +206,10 @@ Result<const Factory*> PluginRegistry::find(const std::string& kind, const std::
     if (!candidate->offers(kind, name)) continue;
     const Status status = load(*candidate);
     if (!status.ok()) {
-      const bool untrusted = status.code() == GR_FAILED_PRECONDITION;
-      return Status(untrusted ? status.code() : static_cast<int32_t>(GR_UNSUPPORTED),
+      // An untrusted library, or no memory, is no reason to take the next of a chain.
+      const bool ends =
+          status.code() == GR_FAILED_PRECONDITION || status.code() == GR_OUT_OF_MEMORY;
+      return Status(ends ? status.code() : static_cast<int32_t>(GR_UNSUPPORTED),
                     kind + " plugin '" + name + "': " + candidate->path() + ": " + status.message())
           .in_area(Area::kPlugin);
     }

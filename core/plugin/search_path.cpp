@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/folder.hpp"
 #include "core/plugin/manifest.hpp"
 
 namespace gradrack {
@@ -48,15 +49,12 @@ void add_environment(EventSink& events, bool raised, std::vector<SearchFolder>* 
 
 Result<std::vector<std::string>> files_of(const std::string& folder,
                                           const std::function<bool(const fs::path&)>& wanted) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) return not_found("no such folder");
+  GR_ASSIGN(const std::vector<std::string> names, names_in(folder));
   std::vector<std::string> files;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (wanted(at->path())) files.push_back(at->path().string());
+  for (const std::string& name : names) {
+    const fs::path path = fs::path(folder) / name;
+    if (wanted(path)) files.push_back(path.string());
   }
-  if (error) return io_error("cannot be read: " + error.message());
-  std::sort(files.begin(), files.end());
   return files;
 }
 

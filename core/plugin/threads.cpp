@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/base/folder.hpp"
 #include "core/base/log.hpp"
 #include "core/base/text.hpp"
 
@@ -29,13 +30,12 @@ std::vector<ThreadName> newcomers(const std::vector<ThreadName>& before) {
 
 std::vector<ThreadName> threads_alive() {
   std::vector<ThreadName> threads;
-  std::error_code error;
-  std::filesystem::directory_iterator at("/proc/self/task", error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+  const std::string tasks = "/proc/self/task";
+  for (const std::string& id : names_in_or_none(tasks)) {
     std::string name;
-    std::getline(std::ifstream(at->path() / "comm"), name);
+    std::getline(std::ifstream(tasks + "/" + id + "/comm"), name);
     if (name.empty()) continue;  // gone in between
-    threads.push_back({std::atoi(at->path().filename().c_str()), std::move(name)});
+    threads.push_back({std::atoi(id.c_str()), std::move(name)});
   }
   std::sort(threads.begin(), threads.end(),
             [](const ThreadName& a, const ThreadName& b) { return a.id < b.id; });

@@ -82,20 +82,6 @@ std::string write_private(const std::string& path, const std::string& text) {
   return reason;
 }
 
-void drop_oldest(const std::string& folder) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (at->path().filename().string().rfind("verdict-", 0) != 0) continue;
-    std::error_code unreadable;
-    files.emplace_back(at->last_write_time(unreadable), at->path());
-  }
-  if (files.size() <= kMostFiles) return;
-  std::sort(files.begin(), files.end());
-  for (size_t k = 0; k < files.size() / 2; ++k) fs::remove(files[k].second, error);
-}
-
 bool still_there(const std::vector<FileStamp>& libraries) {
   return std::all_of(libraries.begin(), libraries.end(), [](const FileStamp& known) {
     return stamp_file(known.path) == std::optional<FileStamp>(known);
@@ -165,7 +151,7 @@ void VerdictCache::keep(const VerdictKey& key, const ProbeReport& report, int64_
                      {"until", until},
                      {"report", report_to_json(report)}};
   const std::string path = file_of(key);
-  drop_oldest(folder_);
+  drop_oldest(folder_, "verdict-", kMostFiles);
   const std::string problem =
       write_private(path, root.dump(-1, ' ', false, json::error_handler_t::replace));
   if (!problem.empty()) complain(path, "it cannot be written: " + problem);

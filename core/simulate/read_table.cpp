@@ -27,7 +27,8 @@ Result<std::string> read_text(const std::string& path) {
   if (!file) return file_error("read", path, errno).in_area(Area::kConfig);
   std::ostringstream text;
   text << file.rdbuf();
-  if (file.bad()) return io_error(path + ": cannot be read to its end").in_area(Area::kConfig);
+  if (file.bad() || text.bad())
+    return io_error(path + ": cannot be read to its end").in_area(Area::kConfig);
   if (text.view().size() > kMaxBytes) {
     return invalid_argument(path + ": larger than 256 MiB: this is not a task table")
         .in_area(Area::kConfig);

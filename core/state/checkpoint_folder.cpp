@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/folder.hpp"
 #include "core/state/aside.hpp"
 #include "core/state/atomic_file.hpp"
 
@@ -32,15 +33,6 @@ int64_t step_of(const std::string& name) {
   return read.ec == std::errc() && read.ptr == end ? step : -1;
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    names.push_back(at->path().filename().string());
-  }
-  return names;
-}
-
 // Renamed first, so that a removal that is cut short leaves no half checkpoint under its name.
 Status remove_checkpoint(const std::string& folder, const std::string& path) {
   const std::string name = fs::path(path).filename().string();
@@ -55,7 +47,7 @@ Status remove_checkpoint(const std::string& folder, const std::string& path) {
 
 std::vector<CheckpointEntry> list_checkpoints(const std::string& folder) {
   std::vector<CheckpointEntry> entries;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : names_in_or_none(folder)) {
     const int64_t step = step_of(name);
     const std::string path = folder + "/" + name;
     if (step >= 0) entries.push_back({step, path, read_manifest(path)});
@@ -112,7 +104,7 @@ Status rotate_checkpoints(const std::string& folder, const RotationRule& rule, i
 }
 
 void remove_unfinished(const std::string& folder) {
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : names_in_or_none(folder)) {
     std::error_code ignored;
     if (name.starts_with(kUnfinished)) fs::remove_all(folder + "/" + name, ignored);
   }

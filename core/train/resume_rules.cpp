@@ -113,7 +113,10 @@ class Rules {
 
 Status check_resumable(Session& session, const TrainerState& state, const std::string& checkpoint) {
   Result<YamlNode> before = parse_yaml(state.config, checkpoint);
-  if (!before.ok()) return io_error(before.status().message());
+  if (!before.ok()) {
+    const bool no_memory = before.status().code() == GR_OUT_OF_MEMORY;
+    return Status(no_memory ? GR_OUT_OF_MEMORY : GR_IO, before.status().message());
+  }
   Rules rules(session);
   const std::vector<ConfigDifference> differences = compare_configs(
       *before, session.config.root, [&](const std::string& key) { return rules.default_of(key); });

@@ -59,20 +59,6 @@ std::string read_times(const json& root, const PlanKey& key, const Plan& plan, T
   return "";
 }
 
-void drop_oldest(const std::string& folder) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (!at->path().filename().string().starts_with("schedule-")) continue;
-    std::error_code unreadable;
-    files.emplace_back(at->last_write_time(unreadable), at->path());
-  }
-  if (files.size() < kMostFiles) return;
-  std::sort(files.begin(), files.end());
-  for (size_t k = 0; k < files.size() / 2; ++k) fs::remove(files[k].second, error);
-}
-
 }  // namespace
 
 std::string ScheduleCache::default_folder() {
@@ -136,7 +122,7 @@ void ScheduleCache::keep(const PlanKey& key, const Plan& plan, const TaskTimes& 
                      {"tasks", std::move(tasks)}};
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (!error) drop_oldest(folder_);
+  if (!error) drop_oldest(folder_, "schedule-", kMostFiles);
   const Status written =
       error ? io_error("the folder cannot be made: " + error.message())
             : write_file(file_of(key), root.dump(1, ' ', false, json::error_handler_t::replace));

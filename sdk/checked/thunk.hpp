@@ -162,13 +162,21 @@ struct Thunk<Member, kName, kRole> {
 
  private:
   static R forward(Box<Table>& box, const Call& call, gr_error_t* err, A... arguments) {
+    bool entered = false;  // before that it is the caller's memory that was not there
     try {
-      return (box.inner.*Member)(static_cast<H>(box.handle), Argument<A>(arguments, box).get()...);
+      return pass(box, &entered, Argument<A>(arguments, box)...);
     } catch (...) {
-      call.threw(err);
+      if (entered) call.threw(err);
     }
-    if constexpr (std::is_same_v<R, int32_t>) return GR_INTERNAL;
+    if constexpr (std::is_same_v<R, int32_t>) {
+      return entered ? int32_t{GR_INTERNAL}
+                     : gr_fail(err, GR_OUT_OF_MEMORY, "", "no memory left to make the call");
+    }
     if constexpr (!std::is_void_v<R>) return R{};
+  }
+  static R pass(Box<Table>& box, bool* entered, const Argument<A>&... arguments) {
+    *entered = true;
+    return (box.inner.*Member)(static_cast<H>(box.handle), arguments.get()...);
   }
 };
 

@@ -67,7 +67,7 @@ Result<Graph> build_graph(const ModelCase& c) {
       load_factory("gradrack_model_" + c.model, "model", c.model.c_str()), c.options);
   if (model.status() != GR_OK) return Status(model.status(), model.message());
   const gr_builder_t builder = api.builder();
-  const gr_model_context_t context = {sizeof context, 1, &c.data};
+  const gr_model_context_t context = {sizeof context, 1, &c.data, 0, 0};
   gr_error_t err = {};
   GR_TRY(status_from(model->build(model.self(), &builder, &context, &err), err));
 

@@ -22,6 +22,7 @@ namespace gradrack::sdk {
 template <typename... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);  // else a stream without memory just stops
   (out << ... << parts);
   return out.str();
 }

@@ -136,7 +136,7 @@ TEST(SdkWrapper, RefusesAHostOfAnotherMajor) {
   host.abi_major = GR_ABI_MAJOR + 1;
   gr_plugin_t out = {};
   gr_error_t err = {};
-  EXPECT_EQ((sdk::enter<sdk::LrSchedule<Throwing>>(&host, &out, &err, "x", "1", nullptr)),
+  EXPECT_EQ((sdk::enter<sdk::LrSchedule<Throwing>>(&host, &out, &err, "x", "1", nullptr, nullptr)),
             GR_VERSION);
   EXPECT_NE(std::strstr(err.message, "2.0.."), nullptr) << err.message;
 }

@@ -51,7 +51,8 @@ std::vector<Event> EventRecorder::of_kind(const std::string& kind) const {
 }
 
 std::string to_json_line(const Event& event) {
-  nlohmann::ordered_json line;
+  // An object from the start: made in operator[] it would be left broken without memory.
+  nlohmann::ordered_json line = nlohmann::ordered_json::object();
   line["event"] = event.kind;
   line["level"] = level_name(event.level);
   line["message"] = event.message;

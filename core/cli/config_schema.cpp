@@ -35,7 +35,7 @@ void add_bounds(const gr_option_t& option, Json* type) {
 
 // Of one value: an option's, or an element of its list.
 Json scalar_of(const gr_option_t& option) {
-  Json type;
+  Json type = Json::object();
   switch (option.type) {
     case GR_OPTION_BOOL:
       return {{"type", "boolean"}};
@@ -66,7 +66,7 @@ Json list_of(const gr_option_t& option) {
 
 Json value_of(const gr_option_t& option) {
   const bool text = option.type == GR_OPTION_STRING || option.type == GR_OPTION_PATH;
-  Json value;
+  Json value = Json::object();
   if (text && option.choices == nullptr) {
     value = scalar_of(option);
   } else {

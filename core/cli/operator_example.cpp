@@ -2,9 +2,8 @@
 // Examples of operators: see operator_example.hpp.
 //
 // An example is text: inputs in order, then attributes. `f:2,4` float32, `i:` int64 and `b:` bool
-// tensors of those dims, `d:` a float64 scalar, `k:1,2` known int64 contents, `-` left out,
-// `@axis=1`,
-// `@ratio=0.5` and `@strides=[2,2]` attributes.
+// tensors of those dims, `d:` a float64 scalar, `k:1,2` known int64 contents, `n:3` a known int64
+// scalar, `-` left out, `@axis=1`, `@ratio=0.5`, `@strides=[2,2]` and `@mode=wrap` attributes.
 #include "core/cli/operator_example.hpp"
 
 #include <map>
@@ -70,6 +69,36 @@ const char* example_text(const std::string& op) {
       {"SoftmaxCrossEntropyLoss", "f:2,4 i:2"},
       {"gradrack.SoftmaxCrossEntropyLossGrad", "f: f:2,4 i:2"},
       {"gradrack.CountTargets", "i:2"},
+      {"AffineGrid", "f:2,2,3 k:2,1,2,3"},
+      {"CenterCropPad", "f:5,2 k:2,5"},
+      {"ConstantOfShape", "k:2,3"},
+      {"ConvTranspose", "f:1,3,3,3 f:3,2,3,3 f:2"},
+      {"CumProd", "f:2,4 n:1"},
+      {"CumSum", "f:2,4 n:1"},
+      {"DepthToSpace", "f:1,4,2,2 @blocksize=2"},
+      {"SpaceToDepth", "f:1,1,4,4 @blocksize=2"},
+      {"Einsum", "f:2,3 f:3,4 @equation=ij,jk->ik"},
+      {"RNN", "f:3,2,4 f:1,5,4 f:1,5,5 @hidden_size=5"},
+      {"GRU", "f:3,2,4 f:1,15,4 f:1,15,5 @hidden_size=5"},
+      {"LSTM", "f:3,2,4 f:1,20,4 f:1,20,5 @hidden_size=5"},
+      {"GatherND", "f:2,3 i:2,2"},
+      {"ScatterND", "f:4,2 i:2,1 f:2,2"},
+      {"GlobalLpPool", "f:1,2,4,4"},
+      {"GlobalMaxPool", "f:1,2,4,4"},
+      {"LpPool", "f:1,2,4,4 @kernel_shape=[2,2]"},
+      {"GridSample", "f:1,2,3,4 f:1,2,2,2"},
+      {"InstanceNormalization", "f:2,3,4,4 f:3 f:3"},
+      {"LRN", "f:1,5,2,2 @size=3"},
+      {"MeanVarianceNormalization", "f:2,3,4,4"},
+      {"Mod", "i:2,4 i:2,4"},
+      {"NegativeLogLikelihoodLoss", "f:2,4 i:2"},
+      {"OneHot", "i:2 n:4 f:2"},
+      {"Range", "n:0 n:5 n:1"},
+      {"Resize", "f:2,3 k:2,5"},
+      {"ReverseSequence", "f:4,2,2 i:2"},
+      {"Tile", "f:2,3 k:2,1"},
+      {"TopK", "f:3,5 k:2"},
+      {"gradrack.PadMode", "f:3,4 k:1,2,2,3 @mode=reflect"},
       {"gradrack.AdamW", "f:2,4 f:2,4 f:2,4 f:2,4 d: d:"},
   };
   const auto found = examples->find(op);
@@ -96,6 +125,8 @@ void read_attribute(const std::string& word, Attrs* attrs) {
   const std::string value = word.substr(equals + 1);
   if (value[0] == '[') {
     attrs->set(name, read_numbers(value.substr(1, value.size() - 2)));
+  } else if (value[0] >= 'a' && value[0] <= 'z') {
+    attrs->set(name, value);
   } else if (value.find('.') != std::string::npos) {
     attrs->set(name, std::stod(value));
   } else {
@@ -110,6 +141,7 @@ Result<ValueId> add_input(Graph& graph, const std::string& word, size_t index) {
     return graph.add_constant({GR_INT64, {Dim(static_cast<int64_t>(numbers.size()))}},
                               {{}, numbers});
   }
+  if (word[0] == 'n') return graph.add_constant({GR_INT64, {}}, {{}, numbers});
   if (word == "b1:") return graph.add_constant({GR_BOOL, {}}, {{}, {1}});
   const std::map<char, gr_dtype_t> dtypes = {
       {'f', GR_FLOAT32}, {'d', GR_FLOAT64}, {'i', GR_INT64}, {'b', GR_BOOL}};

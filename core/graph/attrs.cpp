@@ -8,6 +8,17 @@
 #include <algorithm>
 
 namespace gradrack {
+namespace {
+
+struct ToText {
+  template <typename T>
+  std::string operator()(const T& value) const {
+    return fmt::format("{}", value);
+  }
+  std::string operator()(const sdk::MayThrow&) const { return ""; }
+};
+
+}  // namespace
 
 Attrs::Attrs(std::initializer_list<Item> items) {
   for (const Item& item : items) set(item.first, item.second);
@@ -55,7 +66,7 @@ std::string Attrs::text() const {
   std::string out;
   for (const auto& [name, value] : items_) {
     if (!out.empty()) out += " ";
-    out += name + "=" + std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+    out += name + "=" + std::visit(ToText(), value);
   }
   return out;
 }

@@ -11,10 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "gradrack/may_throw.hpp"
+
 namespace gradrack {
 
-using AttrValue =
-    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, sdk::MayThrow>;
 
 class Attrs {
  public:

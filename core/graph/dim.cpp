@@ -3,8 +3,25 @@
 #include "core/graph/dim.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace gradrack {
+namespace {
+
+// Of a size that does not fit: a symbol that nothing binds, so that whoever needs the number
+// refuses it.
+constexpr std::string_view kTooLarge = "(more than 64 bits)";
+
+// Numbers are in [-max, max], so that division by -1 fits too.
+bool add(int64_t a, int64_t b, int64_t* out) {
+  return !__builtin_add_overflow(a, b, out) && *out != std::numeric_limits<int64_t>::min();
+}
+
+bool multiply(int64_t a, int64_t b, int64_t* out) {
+  return !__builtin_mul_overflow(a, b, out) && *out != std::numeric_limits<int64_t>::min();
+}
+
+}  // namespace
 
 struct Dim::Quotient {
   Dim numerator;
@@ -12,7 +29,8 @@ struct Dim::Quotient {
 };
 
 Dim::Dim(int64_t number) {
-  if (number != 0) terms_[{}] = number;
+  // Slices say "from the very end" by the least number.
+  if (number != 0) terms_[{}] = std::max(number, -std::numeric_limits<int64_t>::max());
 }
 
 Dim Dim::symbol(std::string_view name) {
@@ -34,7 +52,10 @@ Dim Dim::add_scaled(const Dim& other, int64_t factor) const {
   Dim sum = *this;
   for (const auto& [monomial, coefficient] : other.terms_) {
     int64_t& slot = sum.terms_[monomial];
-    slot += coefficient * factor;
+    int64_t scaled = 0;
+    if (!multiply(coefficient, factor, &scaled) || !add(slot, scaled, &slot)) {
+      return symbol(kTooLarge);
+    }
     if (slot == 0) sum.terms_.erase(monomial);
   }
   return sum;
@@ -51,7 +72,7 @@ Dim Dim::operator*(const Dim& other) const {
       both.insert(both.end(), b.begin(), b.end());
       std::sort(both.begin(), both.end());
       Dim term;
-      term.terms_[both] = x * y;
+      if (!multiply(x, y, &term.terms_[both])) return symbol(kTooLarge);
       product = product + term;
     }
   }
@@ -114,6 +135,9 @@ std::string Dim::text() const {
 
 Result<int64_t> Dim::bind(const Bindings& bindings) const {
   int64_t sum = 0;
+  const auto too_large = [&] {
+    return invalid_argument("dimension " + text() + " does not fit 64 bits");
+  };
   for (const auto& [monomial, coefficient] : terms_) {
     int64_t product = coefficient;
     for (const Atom& atom : monomial) {
@@ -121,16 +145,17 @@ Result<int64_t> Dim::bind(const Bindings& bindings) const {
         GR_ASSIGN(const int64_t a, atom.quotient->numerator.bind(bindings));
         GR_ASSIGN(const int64_t b, atom.quotient->denominator.bind(bindings));
         if (b == 0) return invalid_argument("division by zero in dimension " + text());
-        product *= Dim(a).floor_div(Dim(b)).number();
+        if (!multiply(product, Dim(a).floor_div(Dim(b)).number(), &product)) return too_large();
         continue;
       }
       const auto at = bindings.find(atom.text);
+      if (atom.text == kTooLarge) return too_large();
       if (at == bindings.end()) {
         return invalid_argument("dimension '" + atom.text + "' has no value here");
       }
-      product *= at->second;
+      if (!multiply(product, at->second, &product)) return too_large();
     }
-    sum += product;
+    if (!add(sum, product, &sum)) return too_large();
   }
   return sum;
 }

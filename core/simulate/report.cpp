@@ -67,7 +67,7 @@ std::string report_text(const Report& report) {
 std::string report_json(const Report& report) {
   using Json = nlohmann::ordered_json;
   const Simulation& run = report.simulation;
-  Json out;
+  Json out = Json::object();
   out["table"] = report.table.name;
   out["tasks"] = report.table.size();
   out["schedule"] = report.schedule.scheduler;

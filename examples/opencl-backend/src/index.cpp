@@ -129,7 +129,7 @@ Space lines_of(const Dims& data, const Dims& places, size_t axis) {
 }
 
 std::string refuse_scatter(const gr::Node& node, const Device& device) {
-  const std::string how = node.get_string("reduction");
+  const std::string how(node.get_string("reduction"));
   if (how != "none" && how != "add") return "reduction '" + how + "'";
   return refuse_dtypes(node, device);
 }

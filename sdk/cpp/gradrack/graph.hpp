@@ -17,6 +17,7 @@
 
 #include "gradrack/error.hpp"
 #include "gradrack/graph.h"
+#include "gradrack/may_throw.hpp"
 
 namespace gradrack::sdk {
 
@@ -43,7 +44,8 @@ struct Attr {
   Attr(const char* n, std::vector<double> v) : name(n), value(std::move(v)) {}
 
   const char* name;
-  std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>> value;
+  std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, MayThrow>
+      value;
 };
 
 /// Initial values; random ones depend on (seed, name of the parameter) alone.

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace gradrack {
 
 namespace {
@@ -48,6 +50,21 @@ TEST(Dim, BindingNamesTheSymbolThatIsMissing) {
   const auto missing = (kBatch * kTime).bind({{"batch", 3}});
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.status().message().find("'time'"), std::string::npos);
+}
+
+TEST(Dim, WhatDoesNotFitIsRefusedWhereItsNumberIsNeeded) {
+  const Dim most(std::numeric_limits<int64_t>::max());
+  const Bindings bindings = {{"batch", 3}, {"time", int64_t{1} << 40}};
+  for (const Dim& dim : {most * Dim(2), most + Dim(1), Dim(-2) * most, most * Dim(2) * kBatch,
+                         Dim(std::numeric_limits<int64_t>::min()) - Dim(1), kTime * kTime * kTime,
+                         kTime * Dim(int64_t{1} << 30)}) {
+    const auto bound = dim.bind(bindings);
+    ASSERT_FALSE(bound.ok()) << *bound;
+    EXPECT_NE(bound.status().message().find("64 bits"), std::string::npos)
+        << bound.status().message();
+  }
+  EXPECT_FALSE((most * Dim(2)).is_number());
+  EXPECT_EQ(*(kTime * Dim(1 << 20)).bind(bindings), int64_t{1} << 60);
 }
 
 TEST(Dim, ShapeCountsItsElements) {

@@ -14,6 +14,13 @@
 namespace gradrack {
 namespace {
 
+// Not as an aggregate in braces: of those gcc 12 warns falsely where it optimizes.
+void add_entry(YamlNode* map, std::string key, YamlNode value) {
+  YamlEntry& entry = map->entries.emplace_back();
+  entry.key = std::move(key);
+  entry.value = std::move(value);
+}
+
 YamlNode word(const std::string& text) {
   YamlNode node;
   node.kind = YamlNode::Kind::kScalar;
@@ -33,7 +40,7 @@ void add_missing(const std::vector<YamlEntry>& defaults, YamlNode* map) {
 Status fill_host_section(const SectionSchema& schema, YamlNode* root) {
   YamlNode* node = root->find(schema.name);
   if (node == nullptr) {
-    root->entries.push_back({schema.name, {}, {}});
+    add_entry(root, schema.name, {});
     node = &root->entries.back().value;
   }
   node->kind = YamlNode::Kind::kMap;
@@ -49,7 +56,7 @@ Result<YamlNode> filled(PluginRegistry& registry, const SectionSchema& schema,
                         const PluginChoice& choice, const YamlNode* written, bool first) {
   YamlNode map;
   map.kind = YamlNode::Kind::kMap;
-  map.entries.push_back({"plugin", {}, word(choice.name)});
+  add_entry(&map, "plugin", word(choice.name));
   const bool per_entry = std::string_view(schema.name) == "optimizer";
   std::vector<std::string> host = option_names(schema.keys);
   if (first || per_entry) {
@@ -69,7 +76,7 @@ Result<YamlNode> filled(PluginRegistry& registry, const SectionSchema& schema,
   }
   for (const char* key : {"groups", "wrap"}) {
     const YamlNode* rules = written != nullptr ? written->find(key) : nullptr;
-    if (per_entry && rules != nullptr) map.entries.push_back({key, {}, *rules});
+    if (per_entry && rules != nullptr) add_entry(&map, key, *rules);
   }
   return map;
 }
@@ -100,7 +107,7 @@ Status fill_plugin_section(PluginRegistry& registry, const SectionSchema& schema
   if (YamlNode* node = root->find(section.kind)) {
     *node = std::move(whole);
   } else {
-    root->entries.push_back({section.kind, {}, std::move(whole)});
+    add_entry(root, section.kind, std::move(whole));
   }
   return {};
 }
@@ -110,7 +117,10 @@ Result<YamlNode> resolved_root(Session& session) {
   YamlNode root = config.root;
   // These two come from the name of the file where they are not given.
   YamlNode& run = *root.find("run");
-  add_missing({{"name", {}, word(config.run.name)}, {"output", {}, word(config.run.output)}}, &run);
+  YamlNode named;
+  add_entry(&named, "name", word(config.run.name));
+  add_entry(&named, "output", word(config.run.output));
+  add_missing(named.entries, &run);
   for (const PluginSection* section : config.plugin_sections()) {
     GR_TRY(fill_plugin_section(*session.plugins, *find_section(section->kind), *section, &root));
   }
@@ -119,7 +129,7 @@ Result<YamlNode> resolved_root(Session& session) {
   for (const SectionSchema& schema : section_schemas()) {
     if (!schema.plugin) GR_TRY(fill_host_section(schema, &root));
     if (YamlNode* node = root.find(schema.name)) {
-      ordered.entries.push_back({schema.name, {}, std::move(*node)});
+      add_entry(&ordered, schema.name, std::move(*node));
     }
   }
   return ordered;

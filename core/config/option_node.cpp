@@ -53,7 +53,9 @@ std::vector<YamlEntry> option_entries(const OptionValues& values, const OptionTa
     const gr_option_value_t* value = gr_options_find(&values.abi(), option.name);
     GR_CHECK(value != nullptr);
     if (value->type == GR_OPTION_PATH && value->s[0] == '\0') continue;
-    entries.push_back({option.name, {}, node_of(*value, option)});
+    YamlEntry& entry = entries.emplace_back();
+    entry.key = option.name;
+    entry.value = node_of(*value, option);
   }
   return entries;
 }

@@ -96,12 +96,7 @@ class Binder {
     bound.constant = true;
     bound.content.resize(static_cast<size_t>(bound.bytes));
     if (value.constant != nullptr) {
-      const ConstantData& data = *value.constant;
-      return is_real(value.type.dtype)
-                 ? write_numbers(value.type.dtype, std::span<const double>(data.reals),
-                                 bound.content.data())
-                 : write_numbers(value.type.dtype, std::span<const int64_t>(data.ints),
-                                 bound.content.data());
+      return write_constant(value.type.dtype, *value.constant, bound.content.data());
     }
     std::vector<int64_t> numbers;
     for (const Dim& dim : *value.known) {
@@ -126,6 +121,11 @@ class Binder {
 
 Result<BoundGraph> bind_graph(const Graph& graph, const Bindings& bindings) {
   return Binder(graph, bindings).run();
+}
+
+Status write_constant(gr_dtype_t dtype, const ConstantData& data, void* out) {
+  return is_real(dtype) ? write_numbers(dtype, std::span<const double>(data.reals), out)
+                        : write_numbers(dtype, std::span<const int64_t>(data.ints), out);
 }
 
 }  // namespace gradrack

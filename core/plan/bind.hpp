@@ -37,4 +37,7 @@ struct BoundGraph {
 /// maker; GR_UNSUPPORTED: a constant's dtype has no host conversion.
 Result<BoundGraph> bind_graph(const Graph& graph, const Bindings& bindings);
 
+/// The contents of a constant as elements of `dtype`. GR_UNSUPPORTED as above.
+Status write_constant(gr_dtype_t dtype, const ConstantData& data, void* out);
+
 }  // namespace gradrack

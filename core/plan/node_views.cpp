@@ -18,7 +18,7 @@ gr_value_type_t NodeViews::type_of(ValueId id) const {
   return type;
 }
 
-std::vector<gr_attr_t> NodeViews::attrs_of(const Attrs& attrs) const {
+std::vector<gr_attr_t> attr_views(const Attrs& attrs) {
   std::vector<gr_attr_t> out;
   for (const auto& [name, value] : attrs.items()) {
     gr_attr_t attr = {};
@@ -46,7 +46,7 @@ void NodeViews::add(size_t index) {
   for (const ValueId id : node.inputs) types.push_back(type_of(id));
   for (const ValueId id : node.outputs) types.push_back(type_of(id));
   types_.push_back(std::move(types));
-  attrs_.push_back(attrs_of(node.attrs));
+  attrs_.push_back(attr_views(node.attrs));
   gr_node_view_t view = {};
   view.struct_size = sizeof view;
   view.kind = node.kind;

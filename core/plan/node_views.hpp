@@ -14,6 +14,9 @@
 
 namespace gradrack {
 
+/// Attributes as C structs that point into `attrs`.
+std::vector<gr_attr_t> attr_views(const Attrs& attrs);
+
 class NodeViews {
  public:
   /// With `roots` (of each value; has to stay) a view is shown under the id of its root.
@@ -34,8 +37,6 @@ class NodeViews {
   gr_value_type_t type_of(ValueId id) const;
 
  private:
-  std::vector<gr_attr_t> attrs_of(const Attrs& attrs) const;
-
   const BoundGraph& bound_;
   const std::vector<ValueId>* roots_;
   std::vector<gr_node_view_t> views_;

@@ -16,6 +16,7 @@
 #include "core/state/run_folder.hpp"
 #include "core/train/fold_weights.hpp"
 #include "core/train/model_graph.hpp"
+#include "core/train/weights.hpp"
 #include "core/train/written_model.hpp"
 
 namespace gradrack {
@@ -29,8 +30,7 @@ Result<HostTensors> initial_weights(const Instance<gr_model_t>& model, const Gra
                                     uint64_t seed) {
   GR_ASSIGN(HostTensors tensors, file_weights(model, graph));
   for (const Value& value : graph.values()) {
-    const bool weight = value.source == Source::kParameter || value.source == Source::kBuffer;
-    if (!weight || tensors.count(value.name) > 0) continue;
+    if (!is_weight(value.source) || tensors.count(value.name) > 0) continue;
     HostTensor tensor{value.type.dtype, {}, {}};
     GR_ASSIGN(tensor.dims, bind(value.type.shape, {}));
     const int64_t bytes = tensor_bytes(tensor.dtype, tensor.dims);
@@ -48,7 +48,7 @@ Result<HostTensors> saved_weights(const std::string& path, const Graph& graph) {
   GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
   HostTensors tensors;
   for (const Value& value : graph.values()) {
-    if (value.source != Source::kParameter && value.source != Source::kBuffer) continue;
+    if (!is_weight(value.source)) continue;
     const SafetensorsEntry* const entry = file.find(value.name);
     GR_ASSIGN(const std::vector<int64_t> dims, bind(value.type.shape, {}));
     if (entry == nullptr || entry->shape != dims) {

@@ -6,21 +6,18 @@
 
 #include "core/graph/replay.hpp"
 #include "core/plugin/choose.hpp"
+#include "core/train/weights.hpp"
 
 namespace gradrack {
 
 namespace {
-
-bool is_weight(const Value& value) {
-  return value.source == Source::kParameter || value.source == Source::kBuffer;
-}
 
 /// By value: is it made of weights and constants alone?
 std::vector<bool> fixed_values(const Graph& graph) {
   std::vector<bool> fixed(graph.values().size(), false);
   for (size_t k = 0; k < fixed.size(); ++k) {
     const Value& value = graph.values()[k];
-    fixed[k] = is_weight(value) || value.source == Source::kConstant;
+    fixed[k] = is_weight(value.source) || value.source == Source::kConstant;
   }
   for (const Node& node : graph.nodes()) {
     bool all = !node.inputs.empty();
@@ -52,7 +49,7 @@ std::map<ValueId, ValueId> find_folds(const Graph& graph) {
       continue;
     }
     for (const ValueId id : node.inputs) {
-      const bool fits = id != GR_NO_VALUE && is_weight(graph.value(id)) &&
+      const bool fits = id != GR_NO_VALUE && is_weight(graph.value(id).source) &&
                         !read_outside[static_cast<size_t>(id)] && taken.count(id) == 0 &&
                         graph.value(id).type == graph.value(made).type;
       if (!fits) continue;
@@ -72,7 +69,7 @@ Result<Graph> fixed_part(const Graph& graph, const std::map<ValueId, ValueId>& f
   for (size_t k = 0; k < fixed.size(); ++k) {
     const Value& value = graph.values()[k];
     const auto id = static_cast<ValueId>(k);
-    if (is_weight(value)) {
+    if (is_weight(value.source)) {
       GR_ASSIGN(images[id], part.add_source(value));
     } else if (value.source == Source::kConstant) {
       GR_ASSIGN(images[id], part.add_constant(value.type, *value.constant));

@@ -24,18 +24,13 @@ Result<PluginSection> section_of(const InspectModelRequest& request) {
   PluginChoice choice;
   choice.name = request.plugin;
   choice.path = "model";
-  std::vector<std::string> sets = request.sets;
-  sets.push_back("file=" + yaml_quoted(request.file));
+  YamlNode options;
+  options.kind = YamlNode::Kind::kMap;
+  GR_TRY(apply_set(options, "file=" + yaml_quoted(request.file)));
+  for (const std::string& set : request.sets) GR_TRY(apply_set(options, set));
   // A loss is no matter here; `none` fits every file that has an output.
-  bool has_loss = false;
-  for (const std::string& set : sets) has_loss = has_loss || set.rfind("loss=", 0) == 0;
-  if (!has_loss) sets.push_back("loss=none");
-  for (const std::string& set : sets) {
-    const size_t at = set.find('=');
-    if (at == std::string::npos) return invalid_argument("--set " + set + ": wanted KEY=VALUE");
-    GR_ASSIGN(YamlNode root, parse_yaml(set.substr(0, at) + ": " + set.substr(at + 1), "--set"));
-    choice.options.push_back(std::move(root.entries.at(0)));
-  }
+  if (options.find("loss") == nullptr) GR_TRY(apply_set(options, "loss=none"));
+  choice.options = std::move(options.entries);
   return PluginSection{"model", {std::move(choice)}};
 }
 

@@ -2,7 +2,7 @@
 // See model_file.hpp.
 #include "core/train/model_file.hpp"
 
-#include "core/device/convert.hpp"
+#include "core/train/weights.hpp"
 
 namespace gradrack {
 
@@ -36,17 +36,6 @@ Result<HostTensor> read_weight(const gr_model_weights_t& weights, const Value& v
   return tensor;
 }
 
-Status write_as(const HostTensor& tensor, const StoredTensor& to, Store* store) {
-  if (tensor.dtype == to.dtype) return store->write(to.name, tensor.bytes);
-  GR_ASSIGN(const std::vector<std::byte> converted,
-            convert_numbers(tensor.bytes, tensor.dtype, to.dtype));
-  return store->write(to.name, converted);
-}
-
-bool is_weight(const Value& value) {
-  return value.source == Source::kParameter || value.source == Source::kBuffer;
-}
-
 }  // namespace
 
 Result<HostTensors> file_weights(const Instance<gr_model_t>& model, const Graph& declared) {
@@ -54,7 +43,7 @@ Result<HostTensors> file_weights(const Instance<gr_model_t>& model, const Graph&
   const auto* const weights = extension_of<gr_model_weights_t>(model, GR_EXT_MODEL_WEIGHTS);
   if (weights == nullptr) return tensors;
   for (const Value& value : declared.values()) {
-    if (!is_weight(value)) continue;
+    if (!is_weight(value.source)) continue;
     GR_ASSIGN(HostTensor tensor, read_weight(*weights, value));
     if (tensor.dtype != 0) tensors[value.name] = std::move(tensor);
   }
@@ -65,15 +54,11 @@ Status begin_from_file(const Instance<gr_model_t>& model, const Graph& declared,
   const auto* const weights = extension_of<gr_model_weights_t>(model, GR_EXT_MODEL_WEIGHTS);
   if (weights == nullptr) return {};
   for (const Value& value : declared.values()) {
-    const StoredTensor* const to = is_weight(value) ? store->find(value.name) : nullptr;
+    const StoredTensor* const to = is_weight(value.source) ? store->find(value.name) : nullptr;
     if (to == nullptr) continue;
     GR_ASSIGN(const HostTensor tensor, read_weight(*weights, value));
     if (tensor.dtype == 0) continue;
-    GR_TRY(write_as(tensor, *to, store));
-    for (const StoredTensor& state : store->tensors()) {
-      const bool begins_so = state.source == Source::kState && state.init_name == to->init_name;
-      if (begins_so) GR_TRY(write_as(tensor, state, store));
-    }
+    GR_TRY(begin_as(*to, tensor.dtype, tensor.bytes, store));
   }
   return {};
 }

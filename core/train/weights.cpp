@@ -10,33 +10,30 @@ namespace gradrack {
 
 namespace {
 
-bool is_weight(const StoredTensor& tensor) {
-  return tensor.source == Source::kParameter || tensor.source == Source::kBuffer;
-}
-
-// States that begin as their parameter (an average, a second copy) begin as what was loaded.
-Status begin_states(const StoredTensor& parameter, std::span<const std::byte> content,
-                    Store* store) {
-  for (const StoredTensor& state : store->tensors()) {
-    if (state.source != Source::kState || state.init_name != parameter.init_name) continue;
-    if (state.dtype == parameter.dtype) {
-      GR_TRY(store->write(state.name, content));
-      continue;
-    }
-    GR_ASSIGN(const std::vector<std::byte> converted,
-              convert_numbers(content, parameter.dtype, state.dtype));
-    GR_TRY(store->write(state.name, converted));
-  }
-  return {};
+Status write_as(const StoredTensor& to, gr_dtype_t dtype, std::span<const std::byte> content,
+                Store* store) {
+  if (to.dtype == dtype) return store->write(to.name, content);
+  GR_ASSIGN(const std::vector<std::byte> converted, convert_numbers(content, dtype, to.dtype));
+  return store->write(to.name, converted);
 }
 
 }  // namespace
+
+Status begin_as(const StoredTensor& weight, gr_dtype_t dtype, std::span<const std::byte> content,
+                Store* store) {
+  GR_TRY(write_as(weight, dtype, content, store));
+  for (const StoredTensor& state : store->tensors()) {
+    const bool begins_so = state.source == Source::kState && state.init_name == weight.init_name;
+    if (begins_so) GR_TRY(write_as(state, dtype, content, store));
+  }
+  return {};
+}
 
 Result<WeightsCopy> read_weights(const Store& store,
                                  const std::map<std::string, std::string>& in_place) {
   WeightsCopy copy;
   for (const StoredTensor& tensor : store.tensors()) {
-    if (!is_weight(tensor)) continue;
+    if (!is_weight(tensor.source)) continue;
     std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes));
     const auto state = in_place.find(tensor.name);
     GR_TRY(store.read(state == in_place.end() ? tensor.name : state->second, bytes));
@@ -51,11 +48,11 @@ Status load_weights(const std::string& path, Store* store) {
   GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
   std::vector<std::string> names;
   for (const StoredTensor& tensor : store->tensors()) {
-    if (is_weight(tensor)) names.push_back(tensor.name);
+    if (is_weight(tensor.source)) names.push_back(tensor.name);
   }
   for (const SafetensorsEntry& entry : file.entries()) {
     const StoredTensor* tensor = store->find(entry.name);
-    if (tensor == nullptr || !is_weight(*tensor)) {
+    if (tensor == nullptr || !is_weight(tensor->source)) {
       return invalid_argument(
           file_name + ": holds '" + entry.name + "', which this model does not have" +
           did_you_mean(entry.name, names) + ": is it the weights of another configuration?");
@@ -66,8 +63,7 @@ Status load_weights(const std::string& path, Store* store) {
     const StoredTensor& tensor = *store->find(name);
     content.resize(static_cast<size_t>(tensor.bytes));
     GR_TRY(file.copy_to(name, tensor.dtype, tensor.dims, content.data()));
-    GR_TRY(store->write(name, content));
-    if (tensor.source == Source::kParameter) GR_TRY(begin_states(tensor, content, store));
+    GR_TRY(begin_as(tensor, tensor.dtype, content, store));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,15 @@
 #include "core/state/store.hpp"
 
 namespace gradrack {
+
+inline bool is_weight(Source source) {
+  return source == Source::kParameter || source == Source::kBuffer;
+}
+
+/// Writes `content`, elements of `dtype`, to `weight` of `store` and to the states that begin as it
+/// (an average, a second copy), in the dtype of each. [main]
+Status begin_as(const StoredTensor& weight, gr_dtype_t dtype, std::span<const std::byte> content,
+                Store* store);
 
 /// Reads every parameter and buffer of `store` from `path`: a safetensors file, a folder that holds
 /// weights.safetensors, or a run folder. GR_NOT_FOUND: no such file; GR_INVALID_ARGUMENT: a tensor

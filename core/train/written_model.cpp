@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <variant>
-
-#include "core/device/convert.hpp"
+#include "core/plan/node_views.hpp"
 
 namespace gradrack {
 
@@ -88,11 +86,7 @@ Status WrittenModel::add_value(const Graph& graph, const HostTensors& weights, V
   if (value.source == Source::kConstant) {
     GR_ASSIGN(const std::vector<int64_t> dims, bind(value.type.shape, {}));
     std::vector<std::byte> content(static_cast<size_t>(tensor_bytes(written.dtype, dims)));
-    GR_TRY(is_real(written.dtype)
-               ? write_numbers(written.dtype, std::span<const double>(value.constant->reals),
-                               content.data())
-               : write_numbers(written.dtype, std::span<const int64_t>(value.constant->ints),
-                               content.data()));
+    GR_TRY(write_constant(written.dtype, *value.constant, content.data()));
     contents_.push_back(std::move(content));
     written.data = contents_.back().data();
     written.bytes = contents_.back().size();
@@ -130,28 +124,10 @@ void WrittenModel::add_nodes(const Graph& graph) {
     Node& to = node_store_.emplace_back();
     for (const ValueId id : from.inputs) to.inputs.push_back(place(id));
     for (const ValueId id : from.outputs) to.outputs.push_back(place(id));
-    for (const auto& [name, value] : from.attrs.items()) {
-      gr_attr_t attr = {};
-      attr.name = keep(name);
-      attr.type = static_cast<int32_t>(value.index()) + 1;
-      if (const auto* i = std::get_if<int64_t>(&value)) attr.i = *i;
-      if (const auto* f = std::get_if<double>(&value)) attr.f = *f;
-      if (const auto* s = std::get_if<std::string>(&value)) attr.s = keep(*s);
-      if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
-        ints_.push_back(*list);
-        attr.ints = ints_.back().data();
-        attr.count = list->size();
-      }
-      if (const auto* list = std::get_if<std::vector<double>>(&value)) {
-        reals_.push_back(*list);
-        attr.floats = reals_.back().data();
-        attr.count = list->size();
-      }
-      to.attrs.push_back(attr);
-    }
+    to.attrs = attr_views(from.attrs);
     to.node.struct_size = sizeof to.node;
-    to.node.domain = keep(from.op->domain);
-    to.node.op = keep(from.op->name);
+    to.node.domain = from.op->domain.c_str();
+    to.node.op = from.op->name.c_str();
     to.node.inputs = to.inputs.data();
     to.node.input_count = static_cast<uint32_t>(to.inputs.size());
     to.node.attrs = to.attrs.data();

@@ -11,7 +11,8 @@
 
 namespace gradrack {
 
-/// Owns everything that table() points to. Values of nodes are named after their stage and
+/// Owns what table() points to, but for contents of weights and attributes: `graph` and `weights`
+/// outlive it. Values of nodes are named after their stage and
 /// operator, outputs of the graph by their names, sources keep theirs.
 class WrittenModel {
  public:
@@ -46,8 +47,6 @@ class WrittenModel {
   std::deque<std::string> texts_;
   std::deque<std::vector<gr_dim_t>> dims_;
   std::deque<std::vector<std::byte>> contents_;
-  std::deque<std::vector<int64_t>> ints_;
-  std::deque<std::vector<double>> reals_;
   std::deque<Node> node_store_;
   std::deque<gr_written_value_t> value_store_;
   std::vector<gr_value_t> place_;  // of each value of the graph, or GR_NO_VALUE

@@ -44,10 +44,7 @@ int main(int argc, char** argv) {
   using namespace gradrack;
   Request request;
   CLI::App app("Trains some steps and prints hashes of what they changed.");
-  app.add_option("config", request.session.config_path)->required();
-  app.add_option("--steps", request.steps)->required();
-  app.add_option("--set", request.session.sets);
-  app.add_option("--plugin-path", request.session.plugin_path);
+  add_session_options(app, &request.session, &request.steps);
   app.add_flag("--fresh-plans", request.fresh_plans, "make every step's plan anew");
   CLI11_PARSE(app, argc, argv);
   const Status status = run(request);

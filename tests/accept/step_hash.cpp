@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "core/plan/content_hash.hpp"
@@ -68,6 +69,13 @@ Result<StepHash> hash_of_steps(Trainer& trainer, int64_t steps) {
   GR_TRY(hash_store(trainer.programs().store(), &out));
   out.of["losses"] = losses.digest().text();
   return out;
+}
+
+void add_session_options(CLI::App& app, SessionRequest* session, int64_t* steps) {
+  app.add_option("config", session->config_path)->required();
+  app.add_option("--steps", *steps)->required();
+  app.add_option("--set", session->sets);
+  app.add_option("--plugin-path", session->plugin_path);
 }
 
 }  // namespace gradrack

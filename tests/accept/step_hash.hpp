@@ -11,6 +11,10 @@
 
 #include "core/train/trainer.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace gradrack {
 
 struct StepHash {
@@ -24,5 +28,8 @@ struct StepHash {
 
 /// Trains `steps` steps and hashes what they changed. [exec]
 Result<StepHash> hash_of_steps(Trainer& trainer, int64_t steps);
+
+/// CONFIG --steps N [--set a.b=c]... [--plugin-path DIR]...
+void add_session_options(CLI::App& app, SessionRequest* session, int64_t* steps);
 
 }  // namespace gradrack

@@ -89,11 +89,8 @@ int main(int argc, char** argv) {
   using namespace gradrack;
   Request request;
   CLI::App app("Compares trainers that run at once with the same ones run alone.");
-  app.add_option("config", request.session.config_path)->required();
-  app.add_option("--steps", request.steps)->required();
+  add_session_options(app, &request.session, &request.steps);
   app.add_option("--trainers", request.trainers)->required();
-  app.add_option("--set", request.session.sets);
-  app.add_option("--plugin-path", request.session.plugin_path);
   CLI11_PARSE(app, argc, argv);
   const Status status = compare(request);
   if (status.ok()) return 0;

@@ -4,7 +4,7 @@
 //
 // Formulas are ONNX's. Invariant: the branch that is not taken stays finite, so that no gradient
 // becomes 0 * inf.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/rules.hpp"
 

@@ -3,7 +3,7 @@
 //
 // What models made elsewhere use beside the arithmetic of binary.cpp and unary.cpp. All but Mod are
 // decomposed; roundings are flat, so autodiff stops at them.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/known.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/rules.hpp"

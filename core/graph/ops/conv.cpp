@@ -92,13 +92,6 @@ void grad_conv_weight_grad(GradContext& c) {  // gy, X, shape
   if (c.needs(1)) c.set_grad(1, e.own("ConvInputGrad", {gy, g, e.shape_of(x)}, c.attrs()));
 }
 
-std::vector<AttrDef> conv_attrs() {
-  std::vector<AttrDef> attrs = window_attrs();
-  attrs.push_back(attr("group", int64_t{1}));
-  attrs.push_back(optional_attr("kernel_shape", GR_ATTR_INTS));
-  return attrs;
-}
-
 }  // namespace
 
 Status add_conv_ops(OpRegistry& ops) {

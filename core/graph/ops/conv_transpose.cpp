@@ -4,7 +4,7 @@
 // Output padding takes from the padding at the end; what it has beyond that are zeros.
 #include <algorithm>
 
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 #include "core/graph/ops/window.hpp"
 
@@ -146,9 +146,7 @@ Status add_conv_transpose_ops(OpRegistry& ops) {
                     "The sum over positions p of X[n,c,p] * W[c,m] laid at p*stride - pad, with W "
                     "[C, M/group, kernel], plus B [M]: the adjoint of Conv. output_padding adds "
                     "places at the end; output_shape gives the spatial sizes instead of pads.");
-  op.attrs = window_attrs();
-  op.attrs.push_back(attr("group", int64_t{1}));
-  op.attrs.push_back(optional_attr("kernel_shape", GR_ATTR_INTS));
+  op.attrs = conv_attrs();
   op.attrs.push_back(optional_attr("output_padding", GR_ATTR_INTS));
   op.attrs.push_back(optional_attr("output_shape", GR_ATTR_INTS));
   op.infer = infer_conv_transpose;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 

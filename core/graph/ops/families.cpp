@@ -2,8 +2,6 @@
 // Fills the registry with every family of built-in operators: see families.hpp.
 #include "core/graph/ops/families.hpp"
 
-#include "core/graph/ops/families_more.hpp"
-
 namespace gradrack {
 
 Status add_builtin_ops(OpRegistry& ops) {

@@ -6,7 +6,7 @@
 // plain numbers stay known.
 #include <cmath>
 
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 

@@ -4,7 +4,7 @@
 //
 // Spatial sizes of X are numbers. Invariant: an index that is read lies within X; what lies outside
 // is folded back, or read somewhere and taken for 0.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 

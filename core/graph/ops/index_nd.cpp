@@ -5,7 +5,7 @@
 // A tuple becomes one number. Invariant: a tuple with an entry out of range becomes a number that
 // is out of range, so that the kernel below refuses it: folding never turns a bad index into a good
 // one.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator entries: InstanceNormalization, LRN, LpNormalization, MeanVarianceNormalization and the
 // pools over everything or by a norm: GlobalMaxPool, GlobalLpPool, LpPool. All by decomposition.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 
 namespace gradrack {

@@ -3,7 +3,7 @@
 //
 // Sorting is a primitive: no sequence of whole-tensor steps does it well. Invariant: one order on
 // every backend, by value and then by place, with NaN above all numbers.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/rules.hpp"
 
 namespace gradrack {

@@ -6,7 +6,7 @@
 // primitive that backends have: the place of a constant is all that it knows.
 #include <algorithm>
 
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 
 namespace gradrack {

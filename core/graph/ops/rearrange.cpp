@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator entries that move whole blocks: DepthToSpace, SpaceToDepth, ReverseSequence and
 // CenterCropPad, by decomposition.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 

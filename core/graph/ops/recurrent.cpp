@@ -6,7 +6,7 @@
 // is 0, in both directions. `activations` is one text with spaces where ONNX has a list of texts.
 #include <algorithm>
 
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 #include "core/graph/ops/recurrent_cells.hpp"
 

@@ -3,7 +3,7 @@
 //
 // A running sum over n elements is log2(n) sums of the tensor with itself moved by 1, 2, 4, ...
 // places: whole-tensor steps that every backend has, in one order on all of them.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 
 namespace gradrack {

@@ -4,7 +4,7 @@
 //
 // Formulas are chosen so that nothing cancels near 0 or at the ends of a range; logarithms are
 // taken in float64, where 1 + x keeps the digits of a small x.
-#include "core/graph/ops/families_more.hpp"
+#include "core/graph/ops/families.hpp"
 #include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/rules.hpp"
 

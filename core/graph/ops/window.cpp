@@ -53,6 +53,13 @@ std::vector<AttrDef> window_attrs() {
           optional_attr("pads", GR_ATTR_INTS), optional_attr("strides", GR_ATTR_INTS)};
 }
 
+std::vector<AttrDef> conv_attrs() {
+  std::vector<AttrDef> attrs = window_attrs();
+  attrs.push_back(attr("group", int64_t{1}));
+  attrs.push_back(optional_attr("kernel_shape", GR_ATTR_INTS));
+  return attrs;
+}
+
 Result<Window> read_window(const Attrs& attrs, const std::vector<int64_t>& kernel) {
   Window w;
   const size_t rank = kernel.size();

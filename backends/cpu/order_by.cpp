@@ -52,8 +52,8 @@ class ArgMaxKernel final : public Kernel {
     const host::Dims& dims = node.inputs[0].dims;
     const size_t axis = node.get_axis("axis", dims.size());
     size_ = dims[axis];
-    rows_ = host::product(dims, 0, axis) * host::product(dims, axis + 1, dims.size());
     inner_ = host::product(dims, axis + 1, dims.size());
+    rows_ = host::product(dims, 0, axis) * inner_;
   }
   bool cannot_fail() const override { return true; }
   int32_t run(const DLTensor* const* in, DLTensor* const* out, void*, gr_error_t*) const override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry of the cpu backend: the embedded default. Streams are threads; the threads of the backend
 // are divided among them.
+#include "backends/common/division.hpp"
 #include "backends/common/handles.hpp"
 #include "backends/common/host_backend.hpp"
 #include "backends/cpu/cores.hpp"
@@ -10,6 +11,8 @@
 namespace {
 
 namespace cpu = gradrack::cpu;
+using gradrack::host::Division;
+using gradrack::host::int_option;
 
 const gr_option_t options[] = {
     GR_OPT_INT("threads", "0", 0, 1024,
@@ -17,31 +20,6 @@ const gr_option_t options[] = {
     GR_OPT_INT("threads_per_stream", "0", 0, 1024, "threads of one stream; 0: all of them"),
     GR_OPT_BOOL("pin", "true", "a core for each thread, where there are as many of both"),
 };
-
-/// How the threads are divided. What is left when they do not go round is not used.
-struct Division {
-  int threads = 1;
-  int per_stream = 1;
-  int streams() const { return threads / per_stream; }
-  int used() const { return streams() * per_stream; }
-};
-
-int int_option(const gr_options_t* values, const char* name) {
-  const gr_option_value_t* const value = gr_options_find(values, name);
-  return value != nullptr ? static_cast<int>(value->i) : 0;
-}
-
-int32_t read_division(const gr_options_t* values, Division* out, gr_error_t* err) {
-  out->threads = int_option(values, "threads");
-  if (out->threads == 0) out->threads = cpu::available_threads();
-  out->per_stream = int_option(values, "threads_per_stream");
-  if (out->per_stream == 0) out->per_stream = out->threads;
-  if (out->per_stream <= out->threads) return GR_OK;
-  const std::string text = "a stream cannot have " + std::to_string(out->per_stream) +
-                           " threads: the backend has " + std::to_string(out->threads) +
-                           " (option `threads`; 0 counts the cores): lower one or raise the other";
-  return gr_fail(err, GR_INVALID_ARGUMENT, "threads_per_stream", text.c_str());
-}
 
 /// The core of each thread; none, and why, when threads go where the system puts them.
 cpu::CoreOrder choose_cores(const Division& division) {
@@ -83,7 +61,8 @@ int32_t create(const gr_host_t* host, const gr_options_t* values, void* instance
     const std::string isa = cpu::isa_problem();
     if (!isa.empty()) return gr_fail(err, GR_INVALID_ARGUMENT, "GRADRACK_CPU_ISA", isa.c_str());
     Division division;
-    const int32_t status = read_division(values, &division, err);
+    const int32_t status = gradrack::host::read_division(values, cpu::available_threads,
+                                                         "counts the cores", &division, err);
     if (status != GR_OK) return status;
     cpu::CoreOrder order;
     if (int_option(values, "pin") != 0) {

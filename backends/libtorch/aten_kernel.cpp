@@ -172,7 +172,7 @@ void add(host::KernelTable& table, const std::string& op, Claim claim, Build bui
          EntryOptions options) {
   const auto checked = [claim = std::move(claim)](const NodeSpec& node) {
     std::string reason = refuse_nameless(node);
-    return reason.empty() && claim ? claim(node) : reason;
+    return reason.empty() ? claim(node) : reason;
   };
   const auto make = [build = std::move(build), options = std::move(options)](const NodeSpec& node) {
     return std::make_unique<AtenKernel>(node, build, options);
@@ -199,16 +199,6 @@ std::string claim_any(const NodeSpec&) { return {}; }
 std::string claim_numbers(const NodeSpec& node) {
   const gr_dtype_t dtype = node.inputs[0].dtype;
   return dtype == GR_BOOL ? "input 0 is " + host::dtype_text(dtype) : std::string();
-}
-
-std::string refuse_unknown_ints(const NodeSpec& node, size_t first) {
-  std::vector<int64_t> ignored;
-  for (size_t k = first; k < node.inputs.size(); ++k) {
-    if (node.has_input(k) && !node.known_ints(k, &ignored)) {
-      return "input " + std::to_string(k) + " is not a constant";
-    }
-  }
-  return {};
 }
 
 }  // namespace gradrack::libtorch

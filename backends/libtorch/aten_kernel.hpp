@@ -50,8 +50,6 @@ std::string claim_wide(const NodeSpec& node);
 std::string claim_any(const NodeSpec& node);
 /// All but bool: arithmetic.
 std::string claim_numbers(const NodeSpec& node);
-/// Reason text unless every present input from `first` on is a constant.
-std::string refuse_unknown_ints(const NodeSpec& node, size_t first);
 bool is_real(gr_dtype_t dtype);
 
 /// An error of the data: comes back with this code.

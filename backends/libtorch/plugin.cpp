@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry of the libtorch_cpu backend: ATen's kernels on the host's memory. Streams are threads, each
 // with a team of OpenMP threads of its own.
+#include "backends/common/division.hpp"
 #include "backends/common/handles.hpp"
 #include "backends/common/host_backend.hpp"
 #include "backends/libtorch/kernels.hpp"
@@ -16,35 +17,23 @@ const gr_option_t options[] = {
     GR_OPT_INT("threads_per_stream", "0", 0, 1024, "threads of one stream; 0: all of them"),
 };
 
-int int_option(const gr_options_t* values, const char* name) {
-  const gr_option_value_t* const value = gr_options_find(values, name);
-  return value != nullptr ? static_cast<int>(value->i) : 0;
-}
-
 int32_t create(const gr_host_t*, const gr_options_t* values, void* instance,
                gr_error_t* err) noexcept {
   return gradrack::host::guarded("create", err, [&]() -> int32_t {
     libtorch::wake();
-    int threads = int_option(values, "threads");
-    if (threads == 0) threads = libtorch::default_threads();
-    int per_stream = int_option(values, "threads_per_stream");
-    if (per_stream == 0) per_stream = threads;
-    if (per_stream > threads) {
-      const std::string text =
-          "a stream cannot have " + std::to_string(per_stream) + " threads: the backend has " +
-          std::to_string(threads) +
-          " (option `threads`; 0 leaves it to LibTorch): lower one or raise the "
-          "other";
-      return gr_fail(err, GR_INVALID_ARGUMENT, "threads_per_stream", text.c_str());
-    }
+    gradrack::host::Division division;
+    const int32_t status = gradrack::host::read_division(values, libtorch::default_threads,
+                                                         "leaves it to LibTorch", &division, err);
+    if (status != GR_OK) return status;
+    const int per_stream = division.per_stream;
     gradrack::host::KernelTable table;
     libtorch::add_all_kernels(table);
     gradrack::host::HostBackendConfig config;
     config.description = "host memory, " + libtorch::library_text() + ", " +
-                         std::to_string(threads / per_stream) + " stream(s) of " +
+                         std::to_string(division.streams()) + " stream(s) of " +
                          std::to_string(per_stream) + " thread(s)";
     config.threaded = true;
-    config.max_streams = static_cast<uint32_t>(threads / per_stream);
+    config.max_streams = static_cast<uint32_t>(division.streams());
     config.seat = [per_stream] { return libtorch::make_seat(per_stream); };
     return gradrack::host::make_host_backend(std::move(table), std::move(config),
                                              static_cast<gr_backend_t*>(instance), err);

@@ -119,22 +119,24 @@ std::vector<at::Tensor> parts_of(const NodeSpec& node, const at::Tensor& whole,
   return views;
 }
 
+Body copy_each(std::vector<at::Tensor> from, std::vector<at::Tensor> to) {
+  return [from = std::move(from), to = std::move(to)](const Call&) mutable {
+    for (size_t k = 0; k < to.size(); ++k) to[k].copy_(from[k]);
+  };
+}
+
 Body build_concat(const NodeSpec& node, Frame& f) {
   std::vector<at::Tensor> to = parts_of(node, f.out(0), node.inputs);
   std::vector<at::Tensor> from;
   for (size_t k = 0; k < to.size(); ++k) from.push_back(f.in(k));
-  return [from, to](const Call&) mutable {
-    for (size_t k = 0; k < to.size(); ++k) to[k].copy_(from[k]);
-  };
+  return copy_each(std::move(from), std::move(to));
 }
 
 Body build_split(const NodeSpec& node, Frame& f) {
   std::vector<at::Tensor> from = parts_of(node, f.in(0), node.outputs);
   std::vector<at::Tensor> to;
   for (size_t k = 0; k < from.size(); ++k) to.push_back(f.out(k));
-  return [from, to](const Call&) mutable {
-    for (size_t k = 0; k < to.size(); ++k) to[k].copy_(from[k]);
-  };
+  return copy_each(std::move(from), std::move(to));
 }
 
 }  // namespace

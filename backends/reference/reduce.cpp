@@ -141,33 +141,24 @@ std::unique_ptr<Kernel> arg_max_kernel(const NodeSpec& node) {
   });
 }
 
+/// `make_rule(T{})`: the rule for elements of type T.
+template <class MakeRule>
+void add_reduction(host::KernelTable& table, const char* op, MakeRule make_rule) {
+  table.add({op, claim_reduce, [make_rule](const NodeSpec& node) {
+               std::unique_ptr<Kernel> kernel;
+               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
+                 kernel = reduce_kernel<decltype(zero)>(node, make_rule(zero));
+               });
+               return kernel;
+             }});
+}
+
 }  // namespace
 
 void add_reduce_kernels(host::KernelTable& table) {
-  table.add({"ReduceSum", claim_reduce, [](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
-                 using T = decltype(zero);
-                 kernel = reduce_kernel<T>(node, sum_rule<Wide<T>>());
-               });
-               return kernel;
-             }});
-  table.add({"ReduceMax", claim_reduce, [](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
-                 using T = decltype(zero);
-                 kernel = reduce_kernel<T>(node, max_rule<T>());
-               });
-               return kernel;
-             }});
-  table.add({"ReduceMin", claim_reduce, [](const NodeSpec& node) {
-               std::unique_ptr<Kernel> kernel;
-               host::dispatch_any(node.inputs[0].dtype, [&](auto zero) {
-                 using T = decltype(zero);
-                 kernel = reduce_kernel<T>(node, min_rule<T>());
-               });
-               return kernel;
-             }});
+  add_reduction(table, "ReduceSum", [](auto zero) { return sum_rule<Wide<decltype(zero)>>(); });
+  add_reduction(table, "ReduceMax", [](auto zero) { return max_rule<decltype(zero)>(); });
+  add_reduction(table, "ReduceMin", [](auto zero) { return min_rule<decltype(zero)>(); });
   table.add({"ReduceMean", claim_reduce, [](const NodeSpec& node) {
                std::unique_ptr<Kernel> kernel;
                host::dispatch_real(node.inputs[0].dtype, [&](auto zero) {

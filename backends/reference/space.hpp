@@ -90,15 +90,4 @@ inline int same_type_input(const NodeSpec& node) {
   return -1;
 }
 
-/// Reason text unless every input from `first` on that is present is a constant.
-inline std::string refuse_unknown_ints(const NodeSpec& node, size_t first) {
-  std::vector<int64_t> ignored;
-  for (size_t k = first; k < node.inputs.size(); ++k) {
-    if (node.has_input(k) && !node.known_ints(k, &ignored)) {
-      return "input " + std::to_string(k) + " is not a constant";
-    }
-  }
-  return {};
-}
-
 }  // namespace gradrack::reference

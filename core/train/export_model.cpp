@@ -12,7 +12,6 @@
 #include "core/device/convert.hpp"
 #include "core/graph/replay.hpp"
 #include "core/rewrite/simplify.hpp"
-#include "core/state/initial.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/fold_weights.hpp"
 #include "core/train/model_graph.hpp"
@@ -24,23 +23,6 @@ namespace gradrack {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Parameters and buffers as the run would begin: by their initialisers, then by the model's file.
-Result<HostTensors> initial_weights(const Instance<gr_model_t>& model, const Graph& graph,
-                                    uint64_t seed) {
-  GR_ASSIGN(HostTensors tensors, file_weights(model, graph));
-  for (const Value& value : graph.values()) {
-    if (!is_weight(value.source) || tensors.count(value.name) > 0) continue;
-    HostTensor tensor{value.type.dtype, {}, {}};
-    GR_ASSIGN(tensor.dims, bind(value.type.shape, {}));
-    const int64_t bytes = tensor_bytes(tensor.dtype, tensor.dims);
-    tensor.bytes.resize(static_cast<size_t>(bytes));
-    GR_TRY(write_initial(value.name, tensor.dtype, value.init, seed,
-                         bytes / gr_dtype_bytes(tensor.dtype), tensor.bytes.data()));
-    tensors[value.name] = std::move(tensor);
-  }
-  return tensors;
-}
 
 /// The saved ones, in the dtypes of the graph.
 Result<HostTensors> saved_weights(const std::string& path, const Graph& graph) {

@@ -2,6 +2,7 @@
 // See model_file.hpp.
 #include "core/train/model_file.hpp"
 
+#include "core/state/initial.hpp"
 #include "core/train/weights.hpp"
 
 namespace gradrack {
@@ -46,6 +47,22 @@ Result<HostTensors> file_weights(const Instance<gr_model_t>& model, const Graph&
     if (!is_weight(value.source)) continue;
     GR_ASSIGN(HostTensor tensor, read_weight(*weights, value));
     if (tensor.dtype != 0) tensors[value.name] = std::move(tensor);
+  }
+  return tensors;
+}
+
+Result<HostTensors> initial_weights(const Instance<gr_model_t>& model, const Graph& graph,
+                                    uint64_t seed) {
+  GR_ASSIGN(HostTensors tensors, file_weights(model, graph));
+  for (const Value& value : graph.values()) {
+    if (!is_weight(value.source) || tensors.count(value.name) > 0) continue;
+    HostTensor tensor{value.type.dtype, {}, {}};
+    GR_ASSIGN(tensor.dims, bind(value.type.shape, {}));
+    const int64_t bytes = tensor_bytes(tensor.dtype, tensor.dims);
+    tensor.bytes.resize(static_cast<size_t>(bytes));
+    GR_TRY(write_initial(value.name, tensor.dtype, value.init, seed,
+                         bytes / gr_dtype_bytes(tensor.dtype), tensor.bytes.data()));
+    tensors[value.name] = std::move(tensor);
   }
   return tensors;
 }

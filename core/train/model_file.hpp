@@ -21,6 +21,10 @@ Status begin_from_file(const Instance<gr_model_t>& model, const Graph& declared,
 /// The same content as host tensors, in the dtypes of `declared`; those without any are left out.
 Result<HostTensors> file_weights(const Instance<gr_model_t>& model, const Graph& declared);
 
+/// Parameters and buffers as a run would begin: by their initialisers, then by the model's file.
+Result<HostTensors> initial_weights(const Instance<gr_model_t>& model, const Graph& graph,
+                                    uint64_t seed);
+
 struct ModelFact {
   std::string topic, key, value;
 };

@@ -5,9 +5,8 @@
 #include "core/graph/builder_api.hpp"
 #include "core/plugin/choose.hpp"
 #include "core/plugin/registry.hpp"
-#include "core/state/initial.hpp"
+#include "core/train/model_file.hpp"
 #include "gradrack/model.h"
-#include "gradrack/model_file.h"
 
 namespace gradrack::testing {
 
@@ -24,35 +23,6 @@ Result<Chosen<Table>> choose_one(PluginRegistry& plugins, const std::string& kin
     choice.options.push_back(std::move(root.entries.at(0)));
   }
   return choose<Table>(plugins, {kind, {std::move(choice)}}, events);
-}
-
-Result<HostTensors> stored_content(const gr_model_t& model, const Graph& graph) {
-  const void* const table = model.get_extension(model.self, GR_EXT_MODEL_WEIGHTS);
-  const auto* const weights = static_cast<const gr_model_weights_t*>(table);
-  HostTensors stored;
-  for (const Value& value : graph.values()) {
-    if (value.source != Source::kParameter && value.source != Source::kBuffer) continue;
-    HostTensor tensor{value.type.dtype, {}, {}};
-    GR_ASSIGN(tensor.dims, bind(value.type.shape, {}));
-    int64_t bytes = gr_dtype_bytes(tensor.dtype);
-    for (const int64_t dim : tensor.dims) bytes *= dim;
-    tensor.bytes.resize(static_cast<size_t>(bytes));
-    DLTensor out = {};
-    out.data = tensor.bytes.data();
-    out.ndim = static_cast<int32_t>(tensor.dims.size());
-    out.dtype = gr_dl_dtype(tensor.dtype);
-    out.shape = tensor.dims.data();
-    gr_error_t err = {};
-    const int32_t code = weights->read(weights->self, value.name.c_str(), &out, &err);
-    if (code == GR_NOT_FOUND) {
-      const int64_t count = bytes / gr_dtype_bytes(tensor.dtype);
-      GR_TRY(write_initial(value.name, tensor.dtype, value.init, 1, count, out.data));
-    } else {
-      GR_TRY(status_from(code, err));
-    }
-    stored[value.name] = std::move(tensor);
-  }
-  return stored;
 }
 
 HostTensors inputs_of(const SafetensorsFile& file) {
@@ -95,7 +65,7 @@ Result<HostTensors> run_onnx(const OnnxRun& run, const SafetensorsFile& inputs) 
   GR_ASSIGN(const auto second, Device::make("reference", &rest.instance.table()));
   std::vector<Device*> devices = {device.get()};
   if (run.backend != "reference") devices.push_back(second.get());
-  GR_ASSIGN(const HostTensors stored, stored_content(table, graph));
+  GR_ASSIGN(const HostTensors stored, initial_weights(model.instance, graph, 1));
   return run_once(graph, devices, stored, inputs_of(inputs));
 }
 

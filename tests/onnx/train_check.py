@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An image classifier's ONNX file, there and back: import, 20 steps, export, another runner.
 
-    train_check.py FILE --program gradrack --runner onnx_cases [--stored OUTPUT.pb] [--lr LR]
+    train_check.py FILE --program gradrack --runner onnx_cases [--lr LR]
 
 Needs onnx, onnxruntime, numpy. Prints one line: the first and last losses, the difference from ONNX
 Runtime before training and of the trained export. The exit code is 1 when the loss did not fall, or

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/graph/ops/families.hpp"
+#include "core/graph/ops/made_of.hpp"
 #include "core/graph/ops/rules.hpp"
 
 namespace gradrack {
@@ -18,15 +19,10 @@ namespace {
 const double kPi = std::acos(-1.0);
 const double kGeluCubic = 0.044715;  // of the tanh form
 
-using Formula = ValueId (*)(Emitter& e, const Attrs& attrs, ValueId x);
 using GradFormula = ValueId (*)(Emitter& e, const Attrs& attrs, ValueId gy, ValueId x, ValueId y);
 
 OpDef composite(std::string name, std::string doc, Formula formula, GradFormula rule) {
-  OpDef op = define(std::move(name), "X", "Y", std::move(doc));
-  op.infer = [](InferContext& c) { return infer_like_first(c, Dtypes::kReal); };
-  op.decompose = [formula](DecomposeContext& d) {
-    d.set_output(0, formula(d.e(), d.attrs(), d.input(0)));
-  };
+  OpDef op = formula_op(std::move(name), std::move(doc), {}, formula, Dtypes::kReal);
   op.grad = [rule](GradContext& g) {
     if (!g.needs(0)) return;
     g.set_grad(0, rule(g.e(), g.attrs(), g.grad_output(0), g.input(0), g.output(0)));

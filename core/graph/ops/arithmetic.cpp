@@ -12,20 +12,9 @@ namespace gradrack {
 
 namespace {
 
-Status infer_broadcast_numbers(InferContext& c, Dtypes set) {
-  GR_TRY(want_same_dtype(c, set));
-  if (c.input_count() == 0) return invalid_argument("needs at least one input");
-  Shape shape = c.input(0).shape;
-  for (size_t k = 1; k < c.input_count(); ++k) {
-    GR_ASSIGN(shape, broadcast_shapes(shape, c.input(k).shape));
-  }
-  c.set_output(0, {c.input(0).dtype, std::move(shape)});
-  return {};
-}
-
 OpDef mean_op() {
   OpDef op = define("Mean", "data*", "mean", "Mean of all inputs, added from the left.");
-  op.infer = [](InferContext& c) { return infer_broadcast_numbers(c, Dtypes::kReal); };
+  op.infer = [](InferContext& c) { return infer_broadcast(c, Dtypes::kReal); };
   op.decompose = [](DecomposeContext& d) {
     Emitter& e = d.e();
     std::vector<ValueId> inputs;
@@ -44,7 +33,7 @@ std::optional<Dim> rest_of(const Dim& a, const Dim& b) {
 }
 
 Status infer_mod(InferContext& c) {
-  GR_TRY(infer_broadcast_numbers(c, Dtypes::kNumber));
+  GR_TRY(infer_broadcast(c, Dtypes::kNumber));
   const bool fmod = c.attrs().get_int("fmod") != 0;
   if (is_real(c.input(0).dtype) && !fmod) {
     return invalid_argument("floating inputs need fmod=1");

@@ -12,22 +12,11 @@ namespace gradrack {
 
 namespace {
 
-Status infer_broadcast(InferContext& c, Dtypes set, bool to_bool) {
-  GR_TRY(want_same_dtype(c, set));
-  if (c.input_count() == 0) return invalid_argument("needs at least one input");
-  Shape shape = c.input(0).shape;
-  for (size_t k = 1; k < c.input_count(); ++k) {
-    GR_ASSIGN(shape, broadcast_shapes(shape, c.input(k).shape));
-  }
-  c.set_output(0, {to_bool ? gr_dtype_t{GR_BOOL} : c.input(0).dtype, std::move(shape)});
-  return {};
-}
-
 OpDef arithmetic(std::string name, std::string doc, DimRule rule, void (*grad)(GradContext&)) {
   OpDef op = define(std::move(name), "A, B", "C", std::move(doc));
   op.primitive = true;
   op.infer = [rule](InferContext& c) -> Status {
-    GR_TRY(infer_broadcast(c, Dtypes::kNumber, false));
+    GR_TRY(infer_broadcast(c, Dtypes::kNumber));
     keep_known(c, rule);
     return {};
   };
@@ -122,7 +111,7 @@ OpDef extreme(std::string name, std::string doc, DimRule rule) {
   OpDef op = define(std::move(name), "data*", "C", std::move(doc));
   op.primitive = true;
   op.infer = [rule](InferContext& c) -> Status {
-    GR_TRY(infer_broadcast(c, Dtypes::kNumber, false));
+    GR_TRY(infer_broadcast(c, Dtypes::kNumber));
     keep_known(c, rule);
     return {};
   };
@@ -132,7 +121,7 @@ OpDef extreme(std::string name, std::string doc, DimRule rule) {
 
 OpDef sum_op() {
   OpDef op = define("Sum", "data*", "sum", "Sum of all inputs, added from the left.");
-  op.infer = [](InferContext& c) { return infer_broadcast(c, Dtypes::kNumber, false); };
+  op.infer = [](InferContext& c) { return infer_broadcast(c, Dtypes::kNumber); };
   op.decompose = [](DecomposeContext& d) {
     ValueId y = d.input_count() == 1 ? d.e().op("Identity", {d.input(0)}) : d.input(0);
     for (size_t k = 1; k < d.input_count(); ++k) y = d.e().add(y, d.input(k));
@@ -189,7 +178,7 @@ Status add_arithmetic(OpRegistry& ops) {
   OpDef div = arithmetic("Div", "C = A / B; integers are divided toward zero, by zero is an error.",
                          nullptr, div_grad);
   div.infer = [](InferContext& c) -> Status {
-    GR_TRY(infer_broadcast(c, Dtypes::kNumber, false));
+    GR_TRY(infer_broadcast(c, Dtypes::kNumber));
     if (c.known(1) != nullptr) {
       for (const Dim& dim : *c.known(1)) {
         if (dim == Dim(0)) return invalid_argument("integer division by zero");
@@ -206,11 +195,10 @@ Status add_arithmetic(OpRegistry& ops) {
 Status add_comparisons(OpRegistry& ops) {
   GR_TRY(ops.add(
       predicate("Equal", Dtypes::kAny, "True where A = B; NaN equals nothing.", equal_dims)));
-  const auto less = [](const Dim& a, const Dim& b) { return less_dims(a, b); };
   const auto at_most = [](const Dim& a, const Dim& b) { return negated_test(less_dims(b, a)); };
   const auto greater = [](const Dim& a, const Dim& b) { return less_dims(b, a); };
   const auto at_least = [](const Dim& a, const Dim& b) { return negated_test(less_dims(a, b)); };
-  GR_TRY(ops.add(predicate("Less", Dtypes::kNumber, "True where A < B.", less)));
+  GR_TRY(ops.add(predicate("Less", Dtypes::kNumber, "True where A < B.", less_dims)));
   GR_TRY(ops.add(predicate("LessOrEqual", Dtypes::kNumber, "True where A <= B.", at_most)));
   GR_TRY(ops.add(predicate("Greater", Dtypes::kNumber, "True where A > B.", greater)));
   return ops.add(predicate("GreaterOrEqual", Dtypes::kNumber, "True where A >= B.", at_least));

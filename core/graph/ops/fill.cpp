@@ -103,18 +103,14 @@ void range_decompose(DecomposeContext& d) {
     const bool known = real_number(e, d.input(0), &start) && real_number(e, d.input(1), &limit) &&
                        real_number(e, d.input(2), &delta);
     if (!known) return e.fail(unsupported("start, limit and delta must be constants"));
-    const double count = std::ceil((limit - start) / delta);
-    std::vector<int64_t> steps;
-    for (int64_t k = 0; k < static_cast<int64_t>(count); ++k) steps.push_back(k);
-    places = e.cast(e.ints(steps), dtype);
+    const double count = std::max(0.0, std::ceil((limit - start) / delta));
+    places = e.cast(e.ints(axis_range(0, static_cast<size_t>(count))), dtype);
   } else {
     const auto known = [&](size_t k) { return e.graph().value(d.input(k)).known->at(0); };
     const auto count = range_count(known(0), known(1), known(2));
     if (!count.ok()) return e.fail(count.status());
     if (count->is_number()) {
-      std::vector<int64_t> steps;
-      for (int64_t k = 0; k < count->number(); ++k) steps.push_back(k);
-      places = e.cast(e.ints(steps), dtype);
+      places = e.cast(e.ints(axis_range(0, static_cast<size_t>(count->number()))), dtype);
     } else {
       // The same arithmetic on values as range_count has on dims.
       const int64_t step = known(2).number(), stride = std::abs(step);

@@ -32,4 +32,15 @@ ValueId shape_from(Emitter& e, std::vector<ValueId> pieces) {
   return e.op("Concat", std::move(pieces), {{"axis", int64_t{0}}});
 }
 
+Status infer_global_pool(InferContext& c) {
+  GR_TRY(want_dtype(c, 0, Dtypes::kReal));
+  Type out = c.input(0);
+  if (out.shape.size() < 3) {
+    return invalid_argument("needs X [N, C, spatial], got " + to_text(out));
+  }
+  for (size_t k = 2; k < out.shape.size(); ++k) out.shape[k] = Dim(1);
+  c.set_output(0, out);
+  return {};
+}
+
 }  // namespace gradrack

@@ -26,4 +26,7 @@ ValueId slice_axis(Emitter& e, ValueId x, int64_t axis, int64_t start, int64_t e
 /// Pieces of int64 [n] into one shape.
 ValueId shape_from(Emitter& e, std::vector<ValueId> pieces);
 
+/// Output 0 is X [N, C, spatial] with ones for the spatial axes.
+Status infer_global_pool(InferContext& c);
+
 }  // namespace gradrack

@@ -106,17 +106,6 @@ OpDef mean_variance_op() {
   return op;
 }
 
-Status infer_global(InferContext& c) {
-  GR_TRY(want_dtype(c, 0, Dtypes::kReal));
-  Type out = c.input(0);
-  if (out.shape.size() < 3) {
-    return invalid_argument("needs X [N, C, spatial], got " + to_text(out));
-  }
-  for (size_t k = 2; k < out.shape.size(); ++k) out.shape[k] = Dim(1);
-  c.set_output(0, out);
-  return {};
-}
-
 /// |x|^p
 ValueId powered(Emitter& e, ValueId x, int64_t p) {
   const ValueId size = e.op("Abs", {x});
@@ -135,7 +124,7 @@ Status check_p(const Attrs& attrs) {
 OpDef global_max_op() {
   OpDef op = define("GlobalMaxPool", "X", "Y",
                     "Maximum over all spatial axes of X [N, C, spatial], kept as ones.");
-  op.infer = infer_global;
+  op.infer = infer_global_pool;
   op.decompose = [](DecomposeContext& d) {
     Emitter& e = d.e();
     d.set_output(0, e.reduce_max(d.input(0), axis_range(2, e.rank(d.input(0))), true));
@@ -149,7 +138,7 @@ OpDef global_lp_op() {
   op.attrs = {attr("p", int64_t{2})};
   op.infer = [](InferContext& c) -> Status {
     GR_TRY(check_p(c.attrs()));
-    return infer_global(c);
+    return infer_global_pool(c);
   };
   op.decompose = [](DecomposeContext& d) {
     Emitter& e = d.e();

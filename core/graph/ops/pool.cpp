@@ -136,16 +136,7 @@ Status add_pool_ops(OpRegistry& ops) {
   GR_TRY(add_average_pool(ops));
   OpDef global = define("GlobalAveragePool", "X", "Y",
                         "Mean over all spatial axes of X [N, C, spatial], kept as ones.");
-  global.infer = [](InferContext& c) -> Status {
-    GR_TRY(want_dtype(c, 0, Dtypes::kReal));
-    Type out = c.input(0);
-    if (out.shape.size() < 3) {
-      return invalid_argument("needs X [N, C, spatial], got " + to_text(out));
-    }
-    for (size_t k = 2; k < out.shape.size(); ++k) out.shape[k] = Dim(1);
-    c.set_output(0, out);
-    return {};
-  };
+  global.infer = infer_global_pool;
   global.decompose = [](DecomposeContext& c) {
     Emitter& e = c.e();
     c.set_output(0, e.reduce_mean(c.input(0), axis_range(2, e.rank(c.input(0))), true));

@@ -171,7 +171,7 @@ class Sequence {
       state = next;
       made[static_cast<size_t>(t)] = e_.unsqueeze(y, {0, 1});
     }
-    outputs_.push_back(steps_ == 0 ? GR_NO_VALUE : e_.op("Concat", made, {{"axis", int64_t{0}}}));
+    outputs_.push_back(e_.op("Concat", made, {{"axis", int64_t{0}}}));
     last_h_.push_back(e_.unsqueeze(state.h, {0}));
     if (lstm) last_c_.push_back(e_.unsqueeze(state.c, {0}));
   }

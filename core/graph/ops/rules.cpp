@@ -175,4 +175,15 @@ std::vector<int64_t> numbers_of(Emitter& e, ValueId id) {
   return out;
 }
 
+Status infer_broadcast(InferContext& c, Dtypes set, bool to_bool) {
+  GR_TRY(want_same_dtype(c, set));
+  if (c.input_count() == 0) return invalid_argument("needs at least one input");
+  Shape shape = c.input(0).shape;
+  for (size_t k = 1; k < c.input_count(); ++k) {
+    GR_ASSIGN(shape, broadcast_shapes(shape, c.input(k).shape));
+  }
+  c.set_output(0, {to_bool ? gr_dtype_t{GR_BOOL} : c.input(0).dtype, std::move(shape)});
+  return {};
+}
+
 }  // namespace gradrack

@@ -44,6 +44,8 @@ Result<KnownInts> known_ints(const InferContext& c, size_t k, std::string_view n
 /// The same when symbols are not allowed either (axes, steps, pads).
 Result<std::vector<int64_t>> known_numbers(const InferContext& c, size_t k, std::string_view name);
 
+/// Output 0 is all inputs broadcast, of one dtype of the set; bool when `to_bool`.
+Status infer_broadcast(InferContext& c, Dtypes set, bool to_bool = false);
 /// Output 0 has the type of input 0; the dtype must be of the set.
 Status infer_like_first(InferContext& c, Dtypes set);
 

@@ -31,8 +31,8 @@ Value constant_of(GraphBuilder& g, const Tensor& tensor, std::string_view what) 
   const gr_dtype_t dtype = host_dtype(tensor.type(), what);
   if (tensor.is_filled()) {
     const Value one = g.scalar(tensor.fill(), tensor.is_real() ? dtype : GR_FLOAT64);
-    return g.node("Expand", {tensor.is_real() ? one : g.cast(one, dtype),
-                             g.ints(tensor.dims(), {int64_t(tensor.dims().size())})});
+    return g.node("Expand",
+                  {tensor.is_real() ? one : g.cast(one, dtype), ints_value(g, tensor.dims())});
   }
   // Bytes of a file lie at any address.
   std::vector<int64_t> aligned((tensor.content().size() + 7) / 8);

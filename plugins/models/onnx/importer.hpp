@@ -47,7 +47,6 @@ class Importer {
 
   void define(const std::string& name, Value value) { slots_[name].value = value; }
   void define(const std::string& name, Tensor tensor) { slots_[name].tensor = std::move(tensor); }
-  bool has(const std::string& name) const { return slots_.count(name) > 0; }
   /// The value of that name; a tensor becomes a constant of the graph on first use.
   Value value(const std::string& name);
   /// What is known of it while building; null: only a run will tell.

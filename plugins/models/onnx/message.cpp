@@ -137,9 +137,6 @@ NodeMessage read_node(std::string_view bytes) {
       case F::op_type:
         node.op = in.text();
         break;
-      case F::overload:
-        node.overload = in.text();
-        break;
       case F::input:
         node.inputs.push_back(in.text());
         break;
@@ -263,9 +260,6 @@ FunctionMessage read_function(std::string_view bytes) {
         break;
       case F::domain:
         function.domain = in.text();
-        break;
-      case F::overload:
-        function.overload = in.text();
         break;
       case F::input:
         function.inputs.push_back(in.text());

@@ -48,7 +48,6 @@ struct NodeMessage {
   std::string name;
   std::string domain;
   std::string op;
-  std::string overload;
   std::vector<std::string> inputs;  ///< "": left out
   std::vector<std::string> outputs;
   std::vector<AttributeMessage> attributes;
@@ -83,7 +82,7 @@ struct OpsetMessage {
 };
 
 struct FunctionMessage {
-  std::string domain, name, overload;
+  std::string domain, name;
   std::vector<std::string> inputs, outputs;
   std::vector<AttributeMessage> defaults;
   std::vector<NodeMessage> nodes;

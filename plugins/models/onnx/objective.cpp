@@ -69,8 +69,8 @@ void cross_entropy(GraphBuilder& g, const Settings& settings, Value logits,
   if (dims.size() > 1 && axis + 1 == type.rank) {
     logits = g.reshape(logits, {-1, classes.size});
     labels = g.reshape(labels, {-1});
-  } else if (axis != 1) {
-    sdk::require(false, GR_INVALID_ARGUMENT, "class_axis", "got ", axis,
+  } else {
+    sdk::require(axis == 1, GR_INVALID_ARGUMENT, "class_axis", "got ", axis,
                  ", wanted 1 or the last axis");
   }
   g.softmax_cross_entropy("loss", logits, labels);
@@ -107,8 +107,8 @@ void own_loss(GraphBuilder& g, Value loss) {
 void add_objective(GraphBuilder& g, const Settings& settings, Value value,
                    const gr_data_info_t* data) {
   const gr_dtype_t dtype = g.dtype_of(value);
-  sdk::require(dtype / 256 == 2 || dtype / 256 == 4, GR_INVALID_ARGUMENT, "loss_output",
-               "is made of integers, wanted reals");
+  sdk::require(dtype / 256 == kDLFloat || dtype / 256 == kDLBfloat, GR_INVALID_ARGUMENT,
+               "loss_output", "is made of integers, wanted reals");
   const GraphBuilder::Stage stage(g, "loss");
   switch (settings.loss) {
     case Loss::kCrossEntropy:

@@ -12,6 +12,7 @@
 #include "facts.hpp"
 #include "gradrack/model.hpp"
 #include "gradrack/model_file.h"
+#include "gradrack/node.hpp"
 #include "importer.hpp"
 #include "objective.hpp"
 #include "roles.hpp"
@@ -209,10 +210,8 @@ class OnnxModel {
       const auto tensor = model.tensors.find(std::string_view(name));
       sdk::require(tensor != model.tensors.end() && !tensor->second.is_filled(), GR_NOT_FOUND, "",
                    model.path, " has no content for '", name, "'");
-      int64_t count = 1;
-      for (int32_t k = 0; k < out->ndim; ++k) count *= out->shape[k];
       const std::string_view content = tensor->second.content();
-      const auto bytes = static_cast<size_t>(count * out->dtype.bits / 8);
+      const auto bytes = static_cast<size_t>(sdk::byte_count(*out));
       sdk::require(bytes == content.size(), GR_INVALID_ARGUMENT, "", "tensor '", name, "' has ",
                    content.size(), " bytes, ", bytes, " were asked for");
       if (bytes > 0) std::memcpy(out->data, content.data(), bytes);

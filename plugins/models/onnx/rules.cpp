@@ -64,14 +64,4 @@ Value ints_value(GraphBuilder& g, const std::vector<int64_t>& numbers) {
   return g.ints(numbers, {static_cast<int64_t>(numbers.size())});
 }
 
-std::vector<int64_t> fixed_dims(const gr_type_t& type, bool* known) {
-  std::vector<int64_t> dims;
-  *known = true;
-  for (uint32_t k = 0; k < type.rank; ++k) {
-    if (type.dims[k].symbol != nullptr) *known = false;
-    dims.push_back(type.dims[k].size);
-  }
-  return dims;
-}
-
 }  // namespace gradrack::onnx

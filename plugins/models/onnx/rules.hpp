@@ -35,7 +35,5 @@ std::span<const RuleEntry> training_rules();
 
 /// int64 [n] as a value.
 Value ints_value(GraphBuilder& g, const std::vector<int64_t>& numbers);
-/// The dims of a type as numbers; empty with `known` false when one is symbolic.
-std::vector<int64_t> fixed_dims(const gr_type_t& type, bool* known);
 
 }  // namespace gradrack::onnx

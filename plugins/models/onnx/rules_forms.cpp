@@ -85,7 +85,7 @@ void cross_entropy(NodeImport& n) {
   std::vector<Value> inputs{logs, n.in(1)};
   if (n.has(2)) inputs.push_back(n.in(2));
   n.out(0, n.g().node("NegativeLogLikelihoodLoss", inputs, n.attrs()));
-  if (n.wants(1)) n.out(1, logs);
+  n.out(1, logs);
 }
 
 /// `activations` is a list of texts in the file and one text with spaces in the host's graph.

@@ -42,7 +42,7 @@ constexpr Since kSince[] = {{"Gelu", 20},
 /// Operators of the host that are written as nodes of ONNX.
 constexpr const char* kRewritten[] = {"FusedMatMul", "Copy", "CausalMask", "After"};
 
-WireWriter attribute(const gr_attr_t& from, int64_t number) {
+WireWriter attribute(const gr_attr_t& from) {
   namespace F = AttributeField;
   namespace K = AttributeAttributeType;
   WireWriter out;
@@ -50,7 +50,7 @@ WireWriter attribute(const gr_attr_t& from, int64_t number) {
   switch (from.type) {
     case GR_ATTR_INT:
       out.integer(F::type, K::INT);
-      out.integer(F::i, number);
+      out.integer(F::i, from.i);
       break;
     case GR_ATTR_FLOAT:
       out.integer(F::type, K::FLOAT);
@@ -209,7 +209,7 @@ class ModelWriter {
     node.text(NodeField::name, name);
     node.text(NodeField::op_type, op);
     for (const gr_attr_t& attr : attrs) {
-      node.message(NodeField::attribute, attribute(attr, attr.i));
+      node.message(NodeField::attribute, attribute(attr));
     }
     graph_.message(GraphField::node, node);
   }

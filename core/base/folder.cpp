@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -43,6 +44,12 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 std::vector<std::string> names_in_or_none(const std::string& folder) {
   auto names = names_in(folder);
   return names.ok() ? std::move(*names) : std::vector<std::string>();
+}
+
+std::string install_prefix() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : program.parent_path().parent_path().string();
 }
 
 }  // namespace gradrack

@@ -184,6 +184,8 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
                       [&arguments](Session& session) { return run_eval(session, arguments.eval); });
   eval->add_option("--checkpoint", arguments.eval.checkpoint,
                    "folder or safetensors file; default: run.output");
+  eval->add_option("--mapping", arguments.eval.mapping,
+                   "names of the checkpoint's file are those of others: gpt2.yaml, or ./FILE");
   CLI::App* bench = add_run_command(
       app, arguments, "bench", "how long a step takes, and what of it takes how long",
       [&arguments](Session& session) { return run_bench(session, arguments.bench); });
@@ -199,6 +201,8 @@ void add_run_commands(CLI::App& app, Arguments& arguments) {
       [&arguments](Session& session) { return run_sample(session, arguments.sample); });
   sample->add_option("--checkpoint", arguments.sample.checkpoint,
                      "folder or safetensors file; default: run.output");
+  sample->add_option("--mapping", arguments.sample.mapping,
+                     "names of the checkpoint's file are those of others: gpt2.yaml, or ./FILE");
   sample->add_option("--prompt", arguments.sample.prompt, "text to begin with");
   sample->add_option("--tokens", arguments.sample.tokens, "tokens to add (default 200)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
@@ -396,6 +400,9 @@ void add_export_command(CLI::App& app, Arguments& arguments) {
   sub->add_option("--weights", request.weights,
                   "a safetensors file, a checkpoint or a run; default: the run's");
   sub->add_flag("--initial", request.initial, "the weights that the run begins with");
+  sub->add_option("--mapping", request.mapping,
+                  "safetensors: names and layout of others, such as gpt2.yaml or ./FILE");
+  sub->add_option("--dtype", request.dtype, "safetensors: F32, F64, BF16 or F16");
   sub->add_option("--set", arguments.session.sets, "KEY=VALUE over the run file; repeatable")
       ->allow_extra_args(false);
 }

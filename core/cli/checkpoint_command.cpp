@@ -16,6 +16,7 @@
 #include "core/state/checkpoint_folder.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/trainer_state.hpp"
+#include "core/train/weights.hpp"
 
 namespace gradrack {
 namespace {
@@ -62,13 +63,6 @@ std::string shape_text(const SafetensorsEntry& entry) {
 
 std::string loss_text(const std::optional<double>& loss) {
   return loss.has_value() ? fmt::format("{:.6f}", *loss) : "-";
-}
-
-Result<gr_dtype_t> dtype_of(const std::string& name) {
-  for (const gr_dtype_t dtype : {GR_FLOAT32, GR_FLOAT64, GR_BFLOAT16}) {
-    if (name == safetensors_dtype_name(dtype)) return dtype;
-  }
-  return invalid_argument("--dtype: got '" + name + "', wanted F32, F64 or BF16");
 }
 
 }  // namespace
@@ -124,7 +118,9 @@ Status show_checkpoint(const std::string& path) {
 Status convert_checkpoint(const ConvertRequest& request) {
   gr_dtype_t wanted = 0;
   if (!request.dtype.empty()) {
-    GR_ASSIGN(wanted, dtype_of(request.dtype));
+    const Result<gr_dtype_t> named = real_dtype_named(request.dtype);
+    if (!named.ok()) return named.status().with_context("--dtype");
+    wanted = *named;
   }
   GR_ASSIGN(const std::string folder, newest_of(request.path));
   GR_TRY(verify_checkpoint(folder).status());

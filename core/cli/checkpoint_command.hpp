@@ -24,7 +24,7 @@ Status show_checkpoint(const std::string& path);
 struct ConvertRequest {
   std::string path;
   std::string output;  ///< a safetensors file; replaced whole
-  std::string dtype;   ///< of floating tensors: "F32", "F64", "BF16"; empty: as they are
+  std::string dtype;   ///< of floating tensors: "F32", "F64", "BF16", "F16"; empty: as they are
   bool raw = false;    ///< parameters as training has them, where an average stands for them
 };
 /// Writes the weights as one safetensors file; numbers are rounded once. Errors: those of the

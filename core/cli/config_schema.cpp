@@ -164,6 +164,11 @@ class Schema {
           {"additionalProperties", map_of(properties_of(objective_keys()), {})}};
       properties["freeze"] = {{"type", "array"},
                               {"items", map_of(properties_of(freeze_keys()), {})}};
+      properties["init_from"] = {
+          {"anyOf",
+           Json::array({{{"type", "string"}},
+                        map_of(properties_of(init_from_keys()), required_of(init_from_keys()))})},
+          {"description", "weights to begin with: a run, a checkpoint or a safetensors file"}};
     }
     if (name == "metrics") properties["sinks"] = plugin_list("metrics");
     return map_of(std::move(properties), {});

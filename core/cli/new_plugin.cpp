@@ -24,14 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxName = 64;
 
-/// The folder that holds bin/, where this program lies.
-fs::path install_prefix() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : program.parent_path().parent_path();
-}
-
-fs::path template_folder() { return install_prefix() / "share/gradrack/templates"; }
+fs::path template_folder() { return fs::path(install_prefix()) / "share/gradrack/templates"; }
 
 /// Languages by kind: {"optimizer": ["c", "cpp", "rust"]}. Empty without templates.
 std::map<std::string, std::vector<std::string>> find_templates() {

@@ -119,12 +119,12 @@ Status read_run(const YamlNode& root, RunConfig* config) {
   run.output = values.text("output");
   if (run.output.empty()) run.output = "runs/" + run.name;
   run.resume = values.text("resume");
-  run.init_from = values.text("init_from");
   GR_TRY(read_duration(root, "run", "max_time", values, &run.max_time_s));
   run.plan_cache_limit = values.integer("plan_cache_limit");
   const YamlNode& section = *root.find("run");
   GR_ASSIGN(run.objectives, read_objective_rules(section.find("objectives")));
   GR_ASSIGN(run.freeze, read_freeze_rules(section.find("freeze")));
+  GR_ASSIGN(run.init_from, read_init_from(section.find("init_from")));
   return {};
 }
 

@@ -66,6 +66,12 @@ struct FreezeRule {
   std::string path;  ///< "run.freeze.0"
 };
 
+/// Weights to begin with.
+struct InitFrom {
+  std::string file;     ///< a run, a checkpoint or a safetensors file; empty: none
+  std::string mapping;  ///< what brings its names to the model's (weight_mapping.hpp); empty: none
+};
+
 struct RunSection {
   std::string name;
   int64_t seed = 1;
@@ -81,8 +87,8 @@ struct RunSection {
   bool error_if_nonfinite = true;  ///< else a step without finite gradients is skipped
   bool undo = true;                ///< a failed step is undone
   std::string resume;              ///< "", "auto", "never", or a path
-  std::string init_from;           ///< weights to begin with; empty: none
-  int64_t max_time_s = 0;          ///< 0: no limit
+  InitFrom init_from;
+  int64_t max_time_s = 0;  ///< 0: no limit
   int64_t plan_cache_limit = 0;
   std::vector<ObjectiveRule> objectives;  ///< those that the file names
   std::vector<FreezeRule> freeze;

@@ -22,7 +22,7 @@ Result<OptionValues> read_map(const YamlNode& node, const std::string& path,
 
 }  // namespace
 
-std::vector<std::string> run_rule_keys() { return {"objectives", "freeze"}; }
+std::vector<std::string> run_rule_keys() { return {"objectives", "freeze", "init_from"}; }
 
 Result<std::vector<ObjectiveRule>> read_objective_rules(const YamlNode* node) {
   std::vector<ObjectiveRule> rules;
@@ -58,6 +58,19 @@ Result<std::vector<FreezeRule>> read_freeze_rules(const YamlNode* node) {
     rules.push_back(std::move(rule));
   }
   return rules;
+}
+
+Result<InitFrom> read_init_from(const YamlNode* node) {
+  if (node == nullptr) return InitFrom{};
+  if (node->kind == YamlNode::Kind::kScalar) return InitFrom{node->text, ""};
+  if (node->kind != YamlNode::Kind::kMap) {
+    return error_at(node->place, "run.init_from: got " + describe(*node) +
+                                     ", wanted a path, or a map such as {file: PATH, mapping: "
+                                     "NAME}");
+  }
+  GR_ASSIGN(const OptionValues values,
+            read_map(*node, "run.init_from", init_from_keys(), "run.init_from"));
+  return InitFrom{values.text("file"), values.text("mapping")};
 }
 
 }  // namespace gradrack

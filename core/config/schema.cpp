@@ -52,7 +52,6 @@ OptionTable run_keys() {
             "auto: go on from the newest good checkpoint of output, if there is one; never: begin "
             "anew; a path: go on from that checkpoint or run; empty: begin anew, but not where a "
             "run has not come to its end"),
-      words("init_from", "", "weights to begin with: a run, a checkpoint or a safetensors file"),
       words("max_time", "",
             "stop with a checkpoint after that time, to be started again: 90s, 45m, 1h30m; empty: "
             "no limit"),
@@ -209,6 +208,37 @@ const OptionTable& freeze_keys() {
           "patterns of parameter names (* and ?); one that fits is enough"),
       words("stage", "", "pattern of the stage's dotted name"),
       count("from_step", "1", 1, "the first step, counted from 1, that leaves them as they are"),
+  };
+  return *keys;
+}
+
+const OptionTable& init_from_keys() {
+  static const OptionTable* keys = new OptionTable{
+      words("file", nullptr, "a run, a checkpoint or a safetensors file"),
+      words("mapping", "",
+            "the mapping file that says how its names are those of the model; empty: they are"),
+  };
+  return *keys;
+}
+
+const OptionTable& mapping_keys() {
+  static const OptionTable* keys = new OptionTable{
+      words("optional_prefix", "", "names in a file may lack it"),
+      row("ignore", GR_OPTION_STRING_LIST, "[]", -kInf, kInf,
+          "patterns of tensors of a file (* and ?) that are no weights"),
+  };
+  return *keys;
+}
+
+const OptionTable& mapping_rule_keys() {
+  static const OptionTable* keys = new OptionTable{
+      words("file", nullptr, "the tensor's name in the file"),
+      row("model", GR_OPTION_STRING_LIST, nullptr, -kInf, kInf,
+          "the weight's name in the model, or a list of names"),
+      row("transpose", GR_OPTION_BOOL, "false", -kInf, kInf,
+          "rows in the file are columns in the model"),
+      count("split", "0", 0,
+            "axis of the file's tensor along which the weights of a list lie side by side"),
   };
   return *keys;
 }

@@ -33,6 +33,12 @@ const OptionTable& group_keys();
 /// Keys of one entry of run.objectives and of run.freeze.
 const OptionTable& objective_keys();
 const OptionTable& freeze_keys();
+/// Keys of run.init_from where it is a map.
+const OptionTable& init_from_keys();
+
+/// Keys of a mapping file and of one of its rules, but for those that hold maps.
+const OptionTable& mapping_keys();
+const OptionTable& mapping_rule_keys();
 
 /// The names of a table's rows.
 std::vector<std::string> option_names(const OptionTable& table);

@@ -32,12 +32,14 @@ Status run_explain(Session& session, const ExplainRequest& request);
 /// Evaluates weights on the validation split.
 struct EvalRequest {
   std::string checkpoint;  ///< folder or safetensors file; empty: run.output
+  std::string mapping;     ///< of its names, as in run.init_from; empty: they are the model's
 };
 Status run_eval(Session& session, const EvalRequest& request);
 
 /// Writes text: the prompt, then what the model adds.
 struct SampleRequest {
   std::string checkpoint;  ///< folder or safetensors file; empty: run.output
+  std::string mapping;     ///< as of EvalRequest
   std::string prompt;
   int64_t tokens = 200;
   double temperature = 1.0;  ///< > 0; 0: the likeliest token always

@@ -17,8 +17,8 @@ Status run_eval(Session& session, const EvalRequest& request) {
   GR_TRY(programs->plan_evaluations());
   GR_TRY(programs->allocate());
   const std::string& output = session.config.run.output;
-  GR_TRY(
-      load_weights(request.checkpoint.empty() ? output : request.checkpoint, &programs->store()));
+  GR_TRY(load_weights({request.checkpoint.empty() ? output : request.checkpoint, request.mapping},
+                      session, *programs->setup().model->choice, &programs->store()));
   GR_ASSIGN(const Evaluation result, evaluate(*programs));
   std::fputs(fmt::format("loss {:.6f}  perplexity {:.4f}  targets {:.0f}  batches {}{}\n",
                          result.loss, std::exp(result.loss), result.targets, result.batches,

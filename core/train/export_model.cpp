@@ -14,6 +14,7 @@
 #include "core/rewrite/simplify.hpp"
 #include "core/state/run_folder.hpp"
 #include "core/train/fold_weights.hpp"
+#include "core/train/mapped_weights.hpp"
 #include "core/train/model_graph.hpp"
 #include "core/train/weights.hpp"
 #include "core/train/written_model.hpp"
@@ -49,10 +50,40 @@ Result<HostTensors> saved_weights(const std::string& path, const Graph& graph) {
   return tensors;
 }
 
-Result<HostTensors> weights_of(const Session& session, const ExportRequest& request,
-                               const Instance<gr_model_t>& model, const Graph& graph) {
+/// Those of somebody else's file, in the dtypes of the graph.
+Result<HostTensors> mapped_weights(const InitFrom& from, Session& session,
+                                   const PluginChoice& model, const Graph& graph) {
+  GR_ASSIGN(const WeightMapping mapping, mapping_for(from.mapping, session, model));
+  GR_ASSIGN(const std::string file_name, find_weights(from.file));
+  GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
+  std::vector<WantedWeight> weights;
+  for (const Value& value : graph.values()) {
+    if (!is_weight(value.source)) continue;
+    GR_ASSIGN(std::vector<int64_t> dims, bind(value.type.shape, {}));
+    weights.push_back({value.name, value.type.dtype, std::move(dims)});
+  }
+  HostTensors tensors;
+  const auto take = [&](const WantedWeight& weight, const HostTensor& content) -> Status {
+    HostTensor tensor{weight.dtype, weight.dims, content.bytes};
+    if (content.dtype != weight.dtype) {
+      GR_ASSIGN(tensor.bytes, convert_numbers(content.bytes, content.dtype, weight.dtype));
+    }
+    tensors[weight.name] = std::move(tensor);
+    return {};
+  };
+  GR_TRY(read_mapped(mapping, file, weights, session.events, take));
+  return tensors;
+}
+
+Result<HostTensors> weights_of(Session& session, const ExportRequest& request,
+                               const Chosen<gr_model_t>& model, const Graph& graph) {
   if (request.initial) {
-    return initial_weights(model, graph, static_cast<uint64_t>(session.config.run.seed));
+    const RunSection& run = session.config.run;
+    if (run.init_from.file.empty()) {
+      return initial_weights(model.instance, graph, static_cast<uint64_t>(run.seed));
+    }
+    if (run.init_from.mapping.empty()) return saved_weights(run.init_from.file, graph);
+    return mapped_weights(run.init_from, session, *model.choice, graph);
   }
   const bool folder = fs::is_directory(request.run);
   const std::string run = folder ? request.run : session.config.run.output;
@@ -130,15 +161,51 @@ Status export_graph(Session& session, const ExportRequest& request,
   return {};
 }
 
-Status export_tensors(const ExportRequest& request, const HostTensors& weights) {
+/// Real tensors as `wanted`.
+Status convert_all(gr_dtype_t wanted, EventSink& events, HostTensors* tensors) {
+  std::map<gr_dtype_t, size_t> casts;
+  for (auto& [name, tensor] : *tensors) {
+    if (!is_real(tensor.dtype) || tensor.dtype == wanted) continue;
+    GR_ASSIGN(tensor.bytes, convert_numbers(tensor.bytes, tensor.dtype, wanted));
+    ++casts[tensor.dtype];
+    tensor.dtype = wanted;
+  }
+  for (const auto& [from, count] : casts) emit_cast(from, wanted, count, events);
+  return {};
+}
+
+/// `weights` under their own names, or under those of a mapping.
+Status export_tensors(Session& session, const ExportRequest& request, const PluginChoice& model,
+                      HostTensors weights) {
+  TextMap metadata;
+  if (!request.mapping.empty()) {
+    GR_ASSIGN(const WeightMapping mapping, mapping_for(request.mapping, session, model));
+    GR_ASSIGN(weights, as_in_file(mapping, weights));
+    metadata.insert(mapping.metadata.begin(), mapping.metadata.end());
+  }
+  if (!request.dtype.empty()) {
+    GR_ASSIGN(const gr_dtype_t wanted, real_dtype_named(request.dtype));
+    GR_TRY(convert_all(wanted, session.events, &weights));
+  }
   std::vector<SafetensorsTensor> tensors;
   for (const auto& [name, tensor] : weights) {
     tensors.push_back({name, tensor.dtype, tensor.dims, tensor.bytes.data()});
   }
   const size_t count = tensors.size();
-  GR_TRY(write_safetensors(request.output, std::move(tensors)));
+  GR_TRY(write_safetensors(request.output, std::move(tensors), metadata));
   std::fputs(fmt::format("{}: {} tensors\n", request.output, count).c_str(), stdout);
   return {};
+}
+
+/// What only one format has.
+Status check_request(const ExportRequest& request) {
+  if (!request.dtype.empty())
+    GR_TRY(real_dtype_named(request.dtype).status().with_context("--dtype"));
+  if (request.format == "safetensors" || (request.mapping.empty() && request.dtype.empty())) {
+    return {};
+  }
+  return invalid_argument(std::string(request.mapping.empty() ? "--dtype" : "--mapping") +
+                          ": is for --format safetensors, got --format " + request.format);
 }
 
 }  // namespace
@@ -148,6 +215,7 @@ std::string config_of_run(const std::string& run) {
 }
 
 Status run_export(Session& session, const ExportRequest& request) {
+  GR_TRY(check_request(request));
   const RunConfig& config = session.config;
   GR_ASSIGN(const Chosen<gr_data_t> data,
             choose<gr_data_t>(*session.plugins, config.data, session.events));
@@ -155,8 +223,10 @@ Status run_export(Session& session, const ExportRequest& request) {
             choose<gr_model_t>(*session.plugins, config.model, session.events));
   GR_ASSIGN(const Feed feed, Feed::make(data.instance.table(), data.instance.name(), 1));
   GR_ASSIGN(const Graph graph, build_model(model.instance, GraphUse::kExport, &feed.info()));
-  GR_ASSIGN(const HostTensors weights, weights_of(session, request, model.instance, graph));
-  if (request.format == "safetensors") return export_tensors(request, weights);
+  GR_ASSIGN(HostTensors weights, weights_of(session, request, model, graph));
+  if (request.format == "safetensors") {
+    return export_tensors(session, request, *model.choice, std::move(weights));
+  }
   return export_graph(session, request, model.instance, graph, weights);
 }
 

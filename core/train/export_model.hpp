@@ -18,6 +18,9 @@ struct ExportRequest {
   std::string format = "onnx";
   std::string output;   ///< the file to write; replaced whole
   int64_t version = 0;  ///< of the format's operators; 0: the usual one
+  std::string
+      mapping;  ///< of safetensors: a mapping file, whose names are written; empty: the model's
+  std::string dtype;  ///< of safetensors: of real tensors, as real_dtype_named; empty: as they are
 };
 
 /// Writes the model of a run with its weights, in the form of evaluation, by the plugin that writes

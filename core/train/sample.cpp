@@ -154,8 +154,8 @@ Status run_sample(Session& session, const SampleRequest& request) {
   GR_TRY(programs->plan_evaluation(1));
   GR_TRY(programs->allocate());
   const std::string& output = session.config.run.output;
-  GR_TRY(
-      load_weights(request.checkpoint.empty() ? output : request.checkpoint, &programs->store()));
+  GR_TRY(load_weights({request.checkpoint.empty() ? output : request.checkpoint, request.mapping},
+                      session, *programs->setup().model->choice, &programs->store()));
   GR_ASSIGN(std::vector<int64_t> ids, encode(data, request.prompt));
   if (ids.empty()) return invalid_argument("--prompt is empty: give at least one character");
   GR_ASSIGN(Program* const program, programs->evaluation(1, programs->feed().largest()));

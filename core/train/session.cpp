@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/log.hpp"
+#include "core/train/weights.hpp"
 
 namespace gradrack {
 namespace {
@@ -56,6 +57,10 @@ Result<std::vector<Selection>> validate_session(Session& session) {
     GR_ASSIGN(const std::vector<Selection> selected,
               select_plugins(*session.plugins, *section, use, fallback, session.events));
     all.insert(all.end(), selected.begin(), selected.end());
+    const std::string& mapping = config.run.init_from.mapping;
+    if (section == &config.model && !mapping.empty()) {
+      GR_TRY(mapping_for(mapping, session, *selected.front().choice).status());
+    }
   }
   if (!config.sinks.chain.empty()) {
     GR_ASSIGN(const std::vector<Selection> sinks,

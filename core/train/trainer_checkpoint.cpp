@@ -29,13 +29,14 @@ Status Trainer::open_folder() {
 Status Trainer::load_start() {
   GR_ASSIGN(fingerprint_, programs_->feed().fingerprint(session_.config.run.batch_size));
   if (resume_.has_value()) return go_on(*resume_);
-  const std::string& weights = session_.config.run.init_from;
-  if (weights.empty()) return {};
-  GR_TRY(load_weights(weights, &programs_->store()));
+  const InitFrom& from = session_.config.run.init_from;
+  if (from.file.empty()) return {};
+  GR_TRY(load_weights(from, session_, *setup().model->choice, &programs_->store()));
   session_.events.emit({"init_from",
                         Level::kInfo,
-                        fmt::format("the run begins with the weights of '{}'", weights),
-                        {{"weights", weights}}});
+                        fmt::format("the run begins with the weights of '{}'{}", from.file,
+                                    from.mapping.empty() ? "" : " by " + from.mapping),
+                        {{"weights", from.file}, {"mapping", from.mapping}}});
   return {};
 }
 

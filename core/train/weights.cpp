@@ -5,6 +5,7 @@
 #include "core/base/text.hpp"
 #include "core/device/convert.hpp"
 #include "core/state/run_folder.hpp"
+#include "core/train/mapped_weights.hpp"
 
 namespace gradrack {
 
@@ -66,6 +67,38 @@ Status load_weights(const std::string& path, Store* store) {
     GR_TRY(begin_as(tensor, tensor.dtype, content, store));
   }
   return {};
+}
+
+Result<WeightMapping> mapping_for(const std::string& mapping, Session& session,
+                                  const PluginChoice& model) {
+  GR_ASSIGN(WeightMapping loaded, load_weight_mapping(mapping));
+  GR_ASSIGN(const Factory* factory, session.plugins->find("model", model.name));
+  GR_TRY(check_needs(loaded, *factory, model));
+  return loaded;
+}
+
+Status load_weights(const InitFrom& from, Session& session, const PluginChoice& model,
+                    Store* store) {
+  if (from.mapping.empty()) return load_weights(from.file, store);
+  GR_ASSIGN(const WeightMapping mapping, mapping_for(from.mapping, session, model));
+  GR_ASSIGN(const std::string file_name, find_weights(from.file));
+  GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
+  std::vector<WantedWeight> weights;
+  for (const StoredTensor& tensor : store->tensors()) {
+    if (is_weight(tensor.source)) weights.push_back({tensor.name, tensor.dtype, tensor.dims});
+  }
+  return read_mapped(mapping, file, weights, session.events,
+                     [store](const WantedWeight& weight, const HostTensor& content) {
+                       return begin_as(*store->find(weight.name), content.dtype, content.bytes,
+                                       store);
+                     });
+}
+
+Result<gr_dtype_t> real_dtype_named(const std::string& name) {
+  for (const gr_dtype_t dtype : {GR_FLOAT32, GR_FLOAT64, GR_BFLOAT16, GR_FLOAT16}) {
+    if (name == safetensors_dtype_name(dtype)) return dtype;
+  }
+  return invalid_argument("got '" + name + "', wanted F32, F64, BF16 or F16");
 }
 
 TextMap weights_metadata(int64_t step, const std::string& model) {

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/config/weight_mapping.hpp"
 #include "core/state/safetensors.hpp"
 #include "core/state/store.hpp"
+#include "core/train/session.hpp"
 
 namespace gradrack {
 
@@ -27,6 +29,18 @@ Status begin_as(const StoredTensor& weight, gr_dtype_t dtype, std::span<const st
 /// too: they belong to another model. States of `store` that begin as their parameter do so again.
 /// [main]
 Status load_weights(const std::string& path, Store* store);
+
+/// The same of what a run file names: by its mapping, where it has one (mapped_weights.hpp, with
+/// its events). `model` is the choice that the store's model was made from. [main]
+Status load_weights(const InitFrom& from, Session& session, const PluginChoice& model,
+                    Store* store);
+
+/// The mapping file of that name, once the model has the options that it needs. [main]
+Result<WeightMapping> mapping_for(const std::string& mapping, Session& session,
+                                  const PluginChoice& model);
+
+/// "F32", "F64", "BF16" or "F16", as an option says it; the error does not name the option.
+Result<gr_dtype_t> real_dtype_named(const std::string& name);
 
 /// Parameters and buffers copied to the host, ready to be written; with the content of the state
 /// `in_place[NAME]` under the name of parameter NAME.

@@ -35,6 +35,7 @@ Config read_config(const gr::Options& o) {
   c.dim = o.get<int64_t>("dim");
   c.ffn_dim = o.get<int64_t>("ffn_dim");
   c.swiglu = o.get<std::string>("ffn") == "swiglu";
+  c.gelu_tanh = o.get<std::string>("ffn") == "gelu_tanh";
   c.rms = o.get<std::string>("norm") == "rms";
   c.rope = o.get<std::string>("positions") == "rope";
   c.documents = o.get<bool>("documents");

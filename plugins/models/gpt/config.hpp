@@ -18,9 +18,10 @@ constexpr gr_option_t kOptions[] = {
     GR_OPT_INT("heads", "4", 1, INFINITY, "attention heads"),
     GR_OPT_INT("kv_heads", "0", 0, INFINITY, "key/value heads; 0: as many as heads"),
     GR_OPT_INT("dim", "128", 1, INFINITY, "width of the residual stream"),
-    GR_OPT_CHOICE("ffn", "swiglu", "gelu|swiglu", "kind of the feed-forward part"),
-    GR_OPT_INT("ffn_dim", "0", 0, INFINITY,
-               "its hidden width; 0: 4 dim (gelu), 8/3 dim up to a multiple of 8 (swiglu)"),
+    GR_OPT_CHOICE("ffn", "swiglu", "gelu|gelu_tanh|swiglu", "kind of the feed-forward part"),
+    GR_OPT_INT(
+        "ffn_dim", "0", 0, INFINITY,
+        "its hidden width; 0: 4 dim (gelu, gelu_tanh), 8/3 dim up to a multiple of 8 (swiglu)"),
     GR_OPT_CHOICE("norm", "rms", "rms|layer", "kind of normalisation"),
     GR_OPT_CHOICE("positions", "rope", "rope|learned", "how tokens know their place"),
     GR_OPT_BOOL("documents", "false",
@@ -38,7 +39,7 @@ constexpr gr_option_t kOptions[] = {
 struct Config {
   int64_t vocab, block, layers, heads, kv_heads, dim, ffn_dim;
   int64_t tokens;  // in a row: the data's block, at most `block`
-  bool swiglu, rms, rope, documents, tied, bias, residual_scaling;
+  bool swiglu, gelu_tanh, rms, rope, documents, tied, bias, residual_scaling;
   double dropout, init_std, norm_eps, rope_theta;
 
   int64_t head_dim() const { return dim / heads; }

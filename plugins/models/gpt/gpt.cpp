@@ -110,7 +110,8 @@ class Net {
       const Value gate = g_.node("Swish", {linear(name + ".gate", x, c_.dim, c_.ffn_dim)});
       hidden = g_.mul(gate, linear(name + ".up", x, c_.dim, c_.ffn_dim));
     } else {
-      hidden = g_.node("Gelu", {linear(name + ".up", x, c_.dim, c_.ffn_dim)});  // the exact one
+      hidden = g_.node("Gelu", {linear(name + ".up", x, c_.dim, c_.ffn_dim)},
+                       {{"approximate", c_.gelu_tanh ? "tanh" : "none"}});
     }
     return dropout(linear(name + ".down", hidden, c_.ffn_dim, c_.dim, residual_init()));
   }

@@ -11,6 +11,9 @@ namespace gradrack {
 
 namespace {
 
+/// Shapes are shorter; of longer lists every element would be a Dim, and work on them done twice.
+constexpr size_t kMostKnown = 4096;
+
 /// The shape rule's window onto a node in the making.
 class NodeInference : public InferContext {
  public:
@@ -41,7 +44,7 @@ class NodeInference : public InferContext {
     if (k < types_.size()) types_[k] = std::move(type);
   }
   void set_known(size_t k, KnownInts contents) override {
-    if (k < known_.size()) known_[k] = std::move(contents);
+    if (k < known_.size() && contents.size() <= kMostKnown) known_[k] = std::move(contents);
   }
 
   std::vector<std::optional<Type>>& types() { return types_; }
@@ -208,7 +211,7 @@ Result<ValueId> Graph::add_constant(Type type, ConstantData data) {
   if (held != static_cast<size_t>(count)) {
     return invalid_argument(fmt::format("constant {} holds {} elements", to_text(type), held));
   }
-  if (!is_real(type.dtype) && type.shape.size() <= 1) {
+  if (!is_real(type.dtype) && type.shape.size() <= 1 && data.ints.size() <= kMostKnown) {
     value.known = KnownInts(data.ints.begin(), data.ints.end());
   }
   value.type = std::move(type);

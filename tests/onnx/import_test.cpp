@@ -157,6 +157,48 @@ TEST(OnnxImport, RefusalsNameOperatorAndNode) {
   expect_refused("non_zero", GR_UNSUPPORTED, "'NonZero_y' (NonZero, opset 13)");
 }
 
+// A node on tensors alone is computed by the reader, which must hold it to what its operator takes.
+TEST(OnnxBroken, NodesOnTensorsAreHeldToTheirOperators) {
+  expect_refused("broken_add", GR_INVALID_ARGUMENT, "'Add_k' (Add, opset 13)");
+  expect_refused("broken_gather_none", GR_INVALID_ARGUMENT, "'Gather_k'");
+  expect_refused("broken_gather_reals", GR_INVALID_ARGUMENT, "'Gather_k'");
+  expect_refused("broken_concat", GR_INVALID_ARGUMENT, "'Concat_k'");
+  expect_refused("broken_expand", GR_INVALID_ARGUMENT, "'Expand_k'");
+  expect_refused("broken_where_ints", GR_INVALID_ARGUMENT, "'Where_k'");
+  expect_refused("broken_where_reals", GR_INVALID_ARGUMENT, "'Where_k'");
+  expect_refused("broken_range", GR_INVALID_ARGUMENT, "'Range_k'");
+  expect_refused("broken_transpose", GR_INVALID_ARGUMENT, "an axis twice");
+  expect_refused("broken_slice", GR_INVALID_ARGUMENT, "'Slice_k'");
+  expect_refused("broken_reduce", GR_INVALID_ARGUMENT, "axis 7");
+  expect_refused("broken_fill", GR_INVALID_ARGUMENT, "'ConstantOfShape_k'");
+  expect_refused("broken_reshape", GR_INVALID_ARGUMENT, "leave 63 bits");
+}
+
+TEST(OnnxBroken, ManyRowsOfNothingTakeNoTime) {
+  const Built model = build("broken_rows");
+  EXPECT_NE(model.status, GR_INTERNAL) << model.message;
+}
+
+TEST(OnnxBroken, NodesAndNamesThatAreNotWhole) {
+  for (const char* name : {"broken_softmax", "broken_softmax_none"}) {
+    expect_refused(name, GR_INVALID_ARGUMENT, "'Softmax_y' (Softmax, opset 13)",
+                   {{"loss", "cross_entropy"}});
+  }
+  expect_refused("broken_names", GR_INVALID_ARGUMENT, "'x'");
+  expect_refused("broken_heads", GR_INVALID_ARGUMENT, "Q, K and V");
+}
+
+// What a file makes the reader hold is bounded by the file's size.
+TEST(OnnxBroken, FunctionsMultiplyBytesOnlySoFar) {
+  expect_refused("functions_multiply", GR_OUT_OF_RANGE, "bytes");
+}
+
+TEST(OnnxBroken, FoldingStopsWhereItHasDoneMuch) {
+  const Built model = build("folds_much");
+  ASSERT_EQ(model.status, GR_OK) << model.message;
+  EXPECT_GT(model.count("Add"), 40u) << "what is left is the run's work";
+}
+
 // External data: what it says is inside the file and the folder, or refused.
 TEST(OnnxExternal, IsReadFromBesideTheFile) {
   const Built model = build("external");

@@ -143,10 +143,79 @@ def externals():
     external("external_link", "link.bin")
 
 
+def known(op, inputs, tensors, **attrs):
+    """A file whose one interesting node has nothing but tensors as inputs: the reader folds it."""
+    save(attrs.pop("file"), [node(op, inputs, ["k"], **attrs), node("Cast", ["k"], ["c"], to=F),
+                             node("Add", ["x", "c"], ["y"])],
+         [("x", F, [2, 2])], [("y", F, None)], tensors)
+
+
+def broken_folds():
+    """Nodes on tensors alone that say what no operator takes."""
+    square, ones = tensor("a", [[1, 2], [3, 4]], "int64"), tensor("b", [1, 1], "int64")
+    known("Add", ["a", ""], [square], file="broken_add")
+    known("Gather", ["", "b"], [ones], file="broken_gather_none")
+    known("Gather", ["a", "b"], [square, tensor("b", [1.0, 0.0])], file="broken_gather_reals")
+    known("Concat", ["a", "", "a"], [square], axis=0, file="broken_concat")
+    known("Expand", ["", "b"], [ones], file="broken_expand")
+    known("Where", ["a", "a", "a"], [square], file="broken_where_ints")
+    known("Where", ["b", "a", "a"], [square, tensor("b", [[0.5, 0], [0, 1]])],
+          file="broken_where_reals")
+    known("Range", ["a", "b", "a"], [tensor("a", 0.0), tensor("b", 4, "int64")],
+          file="broken_range")
+    known("Transpose", ["a"], [square], perm=[0, 0], file="broken_transpose")
+    known("Slice", ["a", "b", "b"], [square, tensor("b", [1.0])], file="broken_slice")
+    known("ReduceSum", ["a", "b"], [tensor("a", [1, 2], "int64"), tensor("b", [7], "int64")],
+          file="broken_reduce")
+    known("ConstantOfShape", ["b"], [tensor("b", [2.0, 2.0])], file="broken_fill")
+    # The product of both is 1 in 64 bits.
+    known("Reshape", ["a", "b"], [square, tensor("b", [274177, 67280421310721, -1], "int64")],
+          file="broken_reshape")
+    # Rows without number, none of which has an element.
+    known("Gather", ["a", "b"], [onnx.TensorProto(name="a", data_type=I, dims=[1 << 40, 0]),
+                                 onnx.TensorProto(name="b", data_type=I, dims=[0])],
+          axis=1, file="broken_rows")
+
+
+def broken_files():
+    dims = [("x", F, [2, 2])], [("y", F, [2, 2])]
+    save("broken_softmax", [node("Softmax", [], ["y"])], *dims)
+    save("broken_softmax_none", [node("Softmax", [""], ["y"])], *dims)
+    save("broken_names", [node("Constant", [], ["x"], value=tensor("", [1.0])),
+                          node("Relu", ["x"], ["y"])], *dims)
+    save("broken_heads", [helper.make_node("Attention", ["x", "w"], ["y"], name="attention",
+                                           domain="com.microsoft", num_heads=1 << 62)],
+         [("x", F, [1, 2, 2])], [("y", F, [1, 2, 2])], [weights("w", 2, 6)],
+         opsets=[helper.make_opsetid("com.microsoft", 1)])
+    many = [node("Expand", ["one", "dims"], ["k0"])]
+    many += [node("Add", [f"k{k}", f"k{k}"], [f"k{k + 1}"]) for k in range(80)]
+    save("folds_much", [*many, node("ReduceSum", ["k80"], ["s"], keepdims=0),
+                        node("Cast", ["s"], ["c"], to=F), node("Add", ["x", "c"], ["y"])],
+         *dims, [tensor("one", 1, "int64"), tensor("dims", [1 << 20], "int64")])
+
+
+def functions_that_multiply():
+    """16 calls of a function of 16 calls of ...: each of 65,536 copies has the caller's text."""
+    def call(op, made, text):
+        made = helper.make_node(op, ["a"], [made], domain="local" if op[0] == "f" else "")
+        made.attribute.append(text)
+        return made
+    passed_on = onnx.AttributeProto(name="s", ref_attr_name="s", type=onnx.AttributeProto.STRING)
+    bodies = []
+    for level in range(4):
+        inner = "Relu" if level == 3 else f"f{level + 1}"
+        calls = [call(inner, "b" if k == 0 else f"b{k}", passed_on) for k in range(16)]
+        bodies.append(helper.make_function("local", f"f{level}", ["a"], ["b"], calls, [
+            helper.make_opsetid("", 17), helper.make_opsetid("local", 1)], attributes=["s"]))
+    outer = helper.make_node("f0", ["x"], ["y"], domain="local", name="outer", s="t" * 4096)
+    save("functions_multiply", [outer], [("x", F, [2])], [("y", F, [2])], opset=17,
+         functions=bodies, opsets=[helper.make_opsetid("local", 1)])
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (conv_bn, mlp, softmaxes, squeezes, initializers, shapes, refused, functions,
-                 externals):
+                 externals, broken_folds, broken_files, functions_that_multiply):
         make()
     print(f"{len(list(FOLDER.glob('*.onnx')))} files in {FOLDER}")
 

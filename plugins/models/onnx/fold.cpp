@@ -52,8 +52,9 @@ bool fold_dims(NodeImport& n) {
   }
   const auto rank = static_cast<int64_t>(dims.size());
   if (n.node().op == "Size") {
-    if (!is_fixed) return false;
-    n.out(0, Tensor::of_ints({element_count(dims)}, {}, Type::INT64));
+    const int64_t count = element_count(dims);
+    if (!is_fixed || count < 0) return false;
+    n.out(0, Tensor::of_ints({count}, {}, Type::INT64));
     return true;
   }
   const int64_t start = clamp_place(n.attr("start", int64_t{0}), rank);
@@ -70,15 +71,26 @@ bool fold_dims(NodeImport& n) {
   return true;
 }
 
-bool all_known(const NodeImport& n) {
-  for (size_t k = 0; k < n.input_count(); ++k) {
-    if (!n.has(k)) continue;
-    const Tensor* const tensor = n.known(k);
-    if (tensor == nullptr || tensor->count() > kMostFolded) return false;
-    if (!tensor->is_real() && !tensor->is_integer()) return false;
-    if (tensor->is_real() && tensor->count() > kMostFoldedReals) return false;
+bool is_foldable(const Tensor* tensor) {
+  if (tensor == nullptr || tensor->count() > kMostFolded) return false;
+  if (tensor->is_real()) return tensor->count() <= kMostFoldedReals;
+  // Numbers hold integers with a sign.
+  return tensor->is_integer() && tensor->type() != Type::UINT64;
+}
+
+/// All inputs as numbers; false: one is not known, or left out where folding has no word for it.
+bool known_inputs(const NodeImport& n, std::vector<Numbers>* inputs) {
+  size_t count = n.input_count();
+  while (count > 0 && !n.has(count - 1)) --count;
+  for (size_t k = 0; k < count; ++k) {
+    const bool axes_of_slice = n.node().op == "Slice" && k == 3;
+    if (n.has(k) ? !is_foldable(n.known(k)) : !axes_of_slice) return false;
   }
-  return true;
+  for (size_t k = 0; k < count; ++k) {
+    inputs->push_back(n.has(k) ? numbers_of(*n.known(k))
+                               : Numbers{false, Type::INT64, {0}, {}, {}});
+  }
+  return count > 0;
 }
 
 }  // namespace
@@ -92,13 +104,13 @@ bool fold(NodeImport& n) {
     n.out(0, *n.known(0));
     return true;
   }
-  if (n.input_count() == 0 || n.output_count() != 1 || !all_known(n)) return false;
   std::vector<Numbers> inputs;
-  for (size_t k = 0; k < n.input_count(); ++k) {
-    inputs.push_back(n.has(k) ? numbers_of(*n.known(k)) : Numbers{});
-  }
+  if (n.output_count() != 1 || n.importer().folded() > kMostFoldedInAll) return false;
+  if (!known_inputs(n, &inputs)) return false;
+  for (const Numbers& each : inputs) n.importer().note_folded(each.size());
   Numbers out;
   if (!fold_shape(n, inputs, &out) && !fold_arithmetic(n, inputs, &out)) return false;
+  n.importer().note_folded(out.size());
   n.out(0, tensor_of(out));
   return true;
 }
@@ -116,6 +128,12 @@ Numbers numbers_of(const Tensor& tensor) {
 Tensor tensor_of(const Numbers& numbers) {
   return numbers.real ? Tensor::of_reals(numbers.reals, numbers.dims, numbers.type)
                       : Tensor::of_ints(numbers.ints, numbers.dims, numbers.type);
+}
+
+const std::vector<int64_t>& places_of(const Numbers& numbers) {
+  sdk::require(numbers.type == Type::INT64 || numbers.type == Type::INT32, GR_INVALID_ARGUMENT,
+               "file", "got a tensor of ", type_name(numbers.type), " where INT64 is wanted");
+  return numbers.ints;
 }
 
 size_t axis_of(int64_t axis, size_t rank) {

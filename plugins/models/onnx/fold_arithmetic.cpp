@@ -119,8 +119,9 @@ bool binary(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
     if (n.node().op == each.op) rule = &each;
   }
   if (rule == nullptr || in.size() != 2 || in[0].type != in[1].type) return false;
-  const bool real = in[0].real;
+  const bool real = in[0].real, logical = n.node().op == "And" || n.node().op == "Or";
   if (real ? rule->reals == nullptr : rule->ints == nullptr) return false;
+  if ((in[0].type == Type::BOOL) != logical && n.node().op != "Equal") return false;
   const bool divides = n.node().op == "Div" || n.node().op == "Mod";
   const std::vector<int64_t> dims = broadcast(in[0].dims, in[1].dims);
   if (element_count(dims) > kMostFolded || n.attr("fmod", int64_t{0}) != 0) return false;
@@ -139,7 +140,7 @@ bool binary(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
 }
 
 bool where(const std::vector<Numbers>& in, Numbers* out) {
-  if (in.size() != 3 || in[1].type != in[2].type) return false;
+  if (in.size() != 3 || in[0].type != Type::BOOL || in[1].type != in[2].type) return false;
   const std::vector<int64_t> dims = broadcast(broadcast(in[0].dims, in[1].dims), in[2].dims);
   if (element_count(dims) > kMostFolded) return false;
   *out = in[1].empty_like(dims);
@@ -153,12 +154,12 @@ bool where(const std::vector<Numbers>& in, Numbers* out) {
 bool unary(NodeImport& n, const Numbers& in, Numbers* out) {
   const std::string& op = n.node().op;
   *out = in;
-  if (op == "Neg") {
+  if (op == "Neg" && in.type != Type::BOOL) {
     for (int64_t& each : out->ints) each = wrap(-bits(each));
     for (double& each : out->reals) each = -each;
     return true;
   }
-  if (op == "Not" && !in.real) {
+  if (op == "Not" && in.type == Type::BOOL) {
     for (int64_t& each : out->ints) each = each == 0 ? 1 : 0;
     return true;
   }
@@ -176,9 +177,10 @@ bool reduce(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   const std::string& op = n.node().op;
   const bool product = op == "ReduceProd", most = op == "ReduceMax", least = op == "ReduceMin";
   if ((!product && !most && !least && op != "ReduceSum") || in[0].real) return false;
-  if (in.size() > 1 || n.has_attr("axes")) {
-    if (in[0].dims.size() != 1) return false;  // one dim: all there is
-  }
+  if (in.size() > 2 || in[0].type == Type::BOOL) return false;
+  const std::vector<int64_t> axes = in.size() > 1 ? places_of(in[1]) : n.attr_ints("axes");
+  for (const int64_t axis : axes) (void)axis_of(axis, in[0].dims.size());
+  if (!axes.empty() && in[0].dims.size() != 1) return false;  // one dim: all there is
   if (n.attr("noop_with_empty_axes", int64_t{0}) != 0 || in[0].ints.empty()) return false;
   int64_t sum = product ? 1 : most || least ? in[0].ints[0] : 0;
   for (const int64_t each : in[0].ints) {

@@ -23,11 +23,12 @@ int64_t product(const std::vector<int64_t>& dims, size_t from, size_t to) {
   return count;
 }
 
-/// Count of a result; too many elements are left to the run.
+/// May a result have these dims? Too many elements, or dims, are left to the run.
 bool fits(const std::vector<int64_t>& dims) {
   const int64_t count = element_count(dims);
-  check(count >= 0, "would make a tensor of dims ", dims_text(dims));
-  return count <= kMostFolded;
+  check(count >= 0, "would make a tensor of dims ", dims_text(dims),
+        ", wanted numbers from 0 that leave 63 bits together");
+  return count <= kMostFolded && dims.size() <= GR_MAX_RANK;
 }
 
 bool gather(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
@@ -38,11 +39,14 @@ bool gather(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   dims.insert(dims.end(), data.dims.begin() + long(axis) + 1, data.dims.end());
   if (!fits(dims)) return false;
   *out = data.empty_like(dims);
-  const int64_t outer = product(data.dims, 0, axis), width = data.dims[axis];
+  const int64_t width = data.dims[axis];
+  for (const int64_t index : places_of(indices)) {
+    check(index >= -width && index < width, "index ", index, " of a dim of ", width);
+  }
+  const int64_t outer = element_count(dims) == 0 ? 0 : product(data.dims, 0, axis);
   const int64_t inner = product(data.dims, axis + 1, data.dims.size());
   for (int64_t o = 0; o < outer; ++o) {
     for (const int64_t index : indices.ints) {
-      check(index >= -width && index < width, "index ", index, " of a dim of ", width);
       const int64_t row = o * width + (index < 0 ? index + width : index);
       for (int64_t k = 0; k < inner; ++k) out->append(data, size_t(row * inner + k));
     }
@@ -55,15 +59,16 @@ bool concat(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   std::vector<int64_t> dims = in[0].dims;
   dims[axis] = 0;
   for (const Numbers& part : in) {
-    check(part.dims.size() == rank && part.real == in[0].real, "its inputs differ in kind");
+    check(part.dims.size() == rank && part.type == in[0].type, "its inputs differ in rank or type");
     for (size_t k = 0; k < rank; ++k) {
       check(k == axis || part.dims[k] == dims[k], "its inputs differ in dim ", k);
     }
-    dims[axis] += part.dims[axis];
+    const bool wraps = __builtin_add_overflow(dims[axis], part.dims[axis], &dims[axis]);
+    check(!wraps, "its inputs have more than 63 bits of dim ", axis);
   }
   if (!fits(dims)) return false;
   *out = in[0].empty_like(dims);
-  const int64_t outer = product(dims, 0, axis);
+  const int64_t outer = element_count(dims) == 0 ? 0 : product(dims, 0, axis);
   for (int64_t o = 0; o < outer; ++o) {
     for (const Numbers& part : in) {
       const int64_t run = product(part.dims, axis, rank);
@@ -83,7 +88,7 @@ Cut cut_of(NodeImport& n, const std::vector<Numbers>& in) {
   const bool by_input = n.version() >= 10;
   const auto part = [&](size_t k, const char* name) {
     if (!by_input) return n.attr_ints(name);
-    return k < in.size() ? in[k].ints : std::vector<int64_t>();
+    return k < in.size() ? places_of(in[k]) : std::vector<int64_t>();
   };
   const std::vector<int64_t> starts = part(1, "starts"), ends = part(2, "ends");
   std::vector<int64_t> axes = part(3, "axes"), steps = by_input ? part(4, "") : starts;
@@ -158,11 +163,14 @@ bool transpose(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   check(perm.size() == rank, "perm has ", perm.size(), " entries for rank ", rank);
   const std::vector<int64_t> strides = strides_of(in[0].dims);
   std::vector<int64_t> dims, stride;
-  for (const int64_t axis : perm) {
-    dims.push_back(in[0].dims[axis_of(axis, rank)]);
-    stride.push_back(strides[axis_of(axis, rank)]);
+  std::vector<bool> seen(rank, false);
+  for (const int64_t entry : perm) {
+    const size_t axis = axis_of(entry, rank);
+    check(!seen[axis], "perm names an axis twice");
+    seen[axis] = true;
+    dims.push_back(in[0].dims[axis]);
+    stride.push_back(strides[axis]);
   }
-  check(element_count(dims) == element_count(in[0].dims), "perm names an axis twice");
   *out = strided(in[0], dims, std::vector<int64_t>(rank, 0), stride);
   return true;
 }
@@ -184,6 +192,28 @@ bool expand(const Numbers& in, std::vector<int64_t> dims, Numbers* out) {
   return true;
 }
 
+/// What Reshape makes of `own` dims: 0 copies one, -1 is what is left.
+std::vector<int64_t> reshaped(const std::vector<int64_t>& own, std::vector<int64_t> dims,
+                              bool allow_zero) {
+  int64_t* open = nullptr;
+  std::vector<int64_t> given;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (dims[k] == 0 && !allow_zero) {
+      check(k < own.size(), "0 at place ", k, " copies a dim that is not there");
+      dims[k] = own[k];
+    }
+    check(dims[k] != -1 || open == nullptr, "-1 stands there twice");
+    if (dims[k] == -1)
+      open = &dims[k];
+    else
+      given.push_back(dims[k]);
+  }
+  (void)fits(given);
+  const int64_t rest = element_count(given);
+  if (open != nullptr) *open = rest == 0 ? 0 : element_count(own) / rest;
+  return dims;
+}
+
 /// Squeeze, Unsqueeze, Reshape: the same elements under other dims.
 bool redim(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   const std::string& op = n.node().op;
@@ -191,7 +221,7 @@ bool redim(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
   std::vector<int64_t> dims;
   const bool has_axes = in.size() > 1 && n.has(1);
   std::vector<int64_t> axes = n.version() < 13 ? n.attr_ints("axes")
-                              : has_axes       ? in[1].ints
+                              : has_axes       ? places_of(in[1])
                                                : std::vector<int64_t>();
   if (op == "Squeeze") {
     std::vector<bool> drop(own.size(), false);
@@ -210,18 +240,9 @@ bool redim(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
       dims.push_back(added ? 1 : own[next++]);
     }
   } else {
-    dims = in[1].ints;
-    int64_t rest = 1, open = -1;
-    for (size_t k = 0; k < dims.size(); ++k) {
-      if (dims[k] == 0 && n.attr("allowzero", int64_t{0}) == 0) {
-        check(k < own.size(), "0 at place ", k, " copies a dim that is not there");
-        dims[k] = own[k];
-      }
-      if (dims[k] == -1) open = static_cast<int64_t>(k);
-      if (dims[k] != -1) rest *= dims[k];
-    }
-    if (open >= 0) dims[size_t(open)] = rest == 0 ? 0 : element_count(own) / rest;
+    dims = reshaped(own, places_of(in[1]), n.attr("allowzero", int64_t{0}) != 0);
   }
+  if (!fits(dims)) return false;
   check(element_count(dims) == element_count(own), "dims ", dims_text(own), " become ",
         dims_text(dims));
   *out = in[0];
@@ -230,14 +251,19 @@ bool redim(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
 }
 
 bool range(const std::vector<Numbers>& in, Numbers* out) {
+  check(in[1].type == in[0].type && in[2].type == in[0].type,
+        "start, limit and delta differ in type");
+  bool exact = true;  // in 53 bits
   const auto number = [&](size_t k) {
     check(in[k].size() == 1, "start, limit and delta must be one number each");
-    return in[k].real ? in[k].reals[0] : static_cast<double>(in[k].ints[0]);
+    const double real = in[k].real ? in[k].reals[0] : static_cast<double>(in[k].ints[0]);
+    exact = exact && (in[k].real || std::abs(real) <= 0x1p53);
+    return real;
   };
   const double start = number(0), limit = number(1), delta = number(2);
   check(delta != 0, "a delta of 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  if (!(count <= static_cast<double>(kMostFolded))) return false;
+  if (!exact || !(count <= static_cast<double>(kMostFolded))) return false;
   *out = in[0].empty_like({static_cast<int64_t>(count)});
   for (int64_t k = 0; k < out->dims[0]; ++k) {
     if (out->real) {
@@ -250,7 +276,7 @@ bool range(const std::vector<Numbers>& in, Numbers* out) {
 }
 
 bool constant_of_shape(NodeImport& n, const std::vector<Numbers>& in, Numbers* out) {
-  if (!fits(in[0].ints)) return false;
+  if (!fits(places_of(in[0]))) return false;
   const AttributeMessage* const value = n.node().find("value");
   Numbers one{true, TensorDataType::FLOAT, {}, {}, {0.0}};
   if (value != nullptr && value->tensors.size() == 1) {
@@ -285,7 +311,7 @@ bool fold_shape(NodeImport& n, std::vector<Numbers>& in, Numbers* out) {
   if (op == "Concat") return concat(n, in, out);
   if (op == "Slice") return slice(n, in, out);
   if (op == "Transpose") return transpose(n, in, out);
-  if (op == "Expand" && in.size() == 2) return expand(in[0], in[1].ints, out);
+  if (op == "Expand" && in.size() == 2) return expand(in[0], places_of(in[1]), out);
   if (op == "Squeeze" || (op == "Unsqueeze" && (n.version() < 13 || in.size() == 2))) {
     return redim(n, in, out);
   }

@@ -3,7 +3,6 @@
 #include "importer.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "fields.hpp"
 #include "fold.hpp"
@@ -34,10 +33,12 @@ Value constant_of(GraphBuilder& g, const Tensor& tensor, std::string_view what) 
     return g.node("Expand",
                   {tensor.is_real() ? one : g.cast(one, dtype), ints_value(g, tensor.dims())});
   }
-  // Bytes of a file lie at any address.
+  // Bytes of a file lie at any address, and any number may stand for true.
   std::vector<int64_t> aligned((tensor.content().size() + 7) / 8);
-  if (!aligned.empty()) {
-    std::memcpy(aligned.data(), tensor.content().data(), tensor.content().size());
+  char* const bytes = reinterpret_cast<char*>(aligned.data());
+  std::copy(tensor.content().begin(), tensor.content().end(), bytes);
+  if (dtype == GR_BOOL) {
+    std::transform(bytes, bytes + tensor.content().size(), bytes, [](char c) { return c != 0; });
   }
   return g.constant(aligned.data(), dtype, tensor.dims());
 }

@@ -52,6 +52,10 @@ class Importer {
   /// What is known of it while building; null: only a run will tell.
   const Tensor* tensor(const std::string& name) const;
 
+  /// Elements that folding has read and made so far.
+  int64_t folded() const { return folded_; }
+  void note_folded(size_t elements) { folded_ += static_cast<int64_t>(elements); }
+
   /// Builds one node. Errors name it.
   void add(const Node& node);
   /// A buffer of batch statistics: `value` becomes the content of the one named `name`.
@@ -71,6 +75,7 @@ class Importer {
   const Model& model_;
   GraphBuilder& graph_;
   Forms forms_;
+  int64_t folded_ = 0;
   std::map<std::string, Slot, std::less<>> slots_;
   std::map<std::string, Adapter, std::less<>> adapters_;
 };

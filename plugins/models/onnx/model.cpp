@@ -25,14 +25,17 @@ void check_versions(const Model& model) {
         ": IR version ", model.ir_version, ", wanted ", kOldestIr, " to ", kNewestIr,
         ": convert the file with the `onnx` package");
   const auto own = model.opsets.find("");
-  bool uses_own = false;
-  for (const Node& node : model.nodes) uses_own = uses_own || node.domain.empty();
-  check(own != model.opsets.end() || !uses_own, GR_INVALID_ARGUMENT, model.path,
-        ": names no version of ONNX's operators");
-  if (own == model.opsets.end()) return;
-  check(own->second >= kOldestOpset && own->second <= kNewestOpset, GR_VERSION, model.path,
-        ": operator set ", own->second, ", wanted ", kOldestOpset, " to ", kNewestOpset,
-        ": convert the file with onnx.version_converter");
+  const auto check_opset = [&](int64_t version, const std::string& who) {
+    check(version != 0, GR_INVALID_ARGUMENT, model.path, ": ", who,
+          "names no version of ONNX's operators");
+    check(version >= kOldestOpset && version <= kNewestOpset, GR_VERSION, model.path, ": ", who,
+          "operator set ", version, ", wanted ", kOldestOpset, " to ", kNewestOpset,
+          ": convert the file with onnx.version_converter");
+  };
+  if (own != model.opsets.end()) check_opset(own->second, "");
+  for (const Node& node : model.nodes) {  // functions have versions of their own
+    if (node.domain.empty()) check_opset(node.version, node.text() + ": ");
+  }
 }
 
 /// Tensors, and the inputs without those that a tensor gives.
@@ -123,7 +126,10 @@ void check_names(const Model& model) {
     check(!input.name.empty() && known.insert(input.name).second, GR_INVALID_ARGUMENT, model.path,
           ": input '", input.name, "' is there twice or has no name");
   }
-  known.insert(model.tensor_names.begin(), model.tensor_names.end());
+  for (const std::string& name : model.tensor_names) {
+    check(known.insert(name).second, GR_INVALID_ARGUMENT, model.path, ": a node makes '", name,
+          "', which is an input");
+  }
   for (const Node& node : model.nodes) {
     for (const std::string& input : node.inputs) {
       check(input.empty() || known.count(input) > 0, GR_INVALID_ARGUMENT, model.path, ": ",
@@ -196,8 +202,8 @@ Model load_model(const std::string& path, const char* option) {
   model.metadata = std::move(message.metadata);
   take_tensors(message.graph, &model);
   model.outputs = std::move(message.graph.outputs);
-  model.nodes =
-      expand_functions(nodes_of(std::move(message.graph.nodes), model.opsets), message.functions);
+  model.nodes = expand_functions(nodes_of(std::move(message.graph.nodes), model.opsets),
+                                 message.functions, model.files->main().size());
   check_versions(model);
   hoist_tensors(&model);
   check_names(model);

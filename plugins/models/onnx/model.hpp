@@ -58,9 +58,10 @@ inline constexpr int64_t kNewestIr = 14, kNewestOpset = 28;
 Model load_model(const std::string& path, const char* option);
 
 /// The calls of the file's functions replaced by what they hold, names made unique. Bounded in
-/// depth and number.
+/// depth, in number, and in bytes by those of the file: GR_OUT_OF_RANGE.
 std::vector<Node> expand_functions(std::vector<Node> nodes,
-                                   const std::vector<FunctionMessage>& functions);
+                                   const std::vector<FunctionMessage>& functions,
+                                   size_t file_bytes);
 
 /// Nodes of a message with the versions that `opsets` give their domains.
 std::vector<Node> nodes_of(std::vector<NodeMessage> messages,

@@ -93,11 +93,11 @@ void bce_with_logits(GraphBuilder& g, const Settings& settings, Value x) {
 
 void own_loss(GraphBuilder& g, Value loss) {
   const gr_type_t type = g.type_of(loss);
-  int64_t count = 1;
+  bool is_one = true;
   for (uint32_t k = 0; k < type.rank; ++k) {
-    count = type.dims[k].symbol == nullptr ? count * type.dims[k].size : 0;
+    is_one = is_one && type.dims[k].symbol == nullptr && type.dims[k].size == 1;
   }
-  sdk::require(count == 1, GR_INVALID_ARGUMENT, "loss",
+  sdk::require(is_one, GR_INVALID_ARGUMENT, "loss",
                "none wants an output that is a loss, one number: choose a loss or loss_output");
   g.objective("loss", total(g, loss), g.scalar(1, type.dtype));
 }

@@ -87,7 +87,9 @@ class Settling {
     if (maker == maker_.end()) return;  // an output that is a tensor, or an input
     const Node& last = model_.nodes[maker->second];
     if (settings_.loss == Loss::kCrossEntropy && last.op == "Softmax" && last.domain.empty()) {
-      roles_.loss_value = last.inputs.at(0);
+      const bool whole = !last.inputs.empty() && !last.inputs[0].empty();
+      sdk::require(whole, GR_INVALID_ARGUMENT, "file", last.text(), ": has no input");
+      roles_.loss_value = last.inputs[0];
       roles_.loss_before_softmax = true;
     }
   }
@@ -103,11 +105,11 @@ class Settling {
       if (!needed) continue;
       roles_.needed[k] = true;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i].empty()) continue;
         wanted.insert(node.inputs[i]);
         readers_[node.inputs[i]].emplace_back(k, i);
       }
     }
-    wanted.erase("");
     roles_.inputs = wanted;
   }
 

@@ -56,7 +56,8 @@ void attention(NodeImport& n) {
   const int64_t heads = n.attr("num_heads", int64_t{0});
   const gr_type_t weight = n.type(n.in(1));
   n.require(heads > 0 && weight.rank == 2 && weight.dims[1].symbol == nullptr &&
-                weight.dims[1].size % (3 * heads) == 0 && !n.has_attr("qkv_hidden_sizes"),
+                weight.dims[1].size % 3 == 0 && weight.dims[1].size / 3 % heads == 0 &&
+                !n.has_attr("qkv_hidden_sizes"),
             "wanted Q, K and V of equal widths that divide by its heads");
   Value all = n.g().matmul(n.in(0), n.in(1));
   if (n.has(2)) all = n.g().add(all, n.in(2));

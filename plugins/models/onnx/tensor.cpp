@@ -11,6 +11,7 @@
 #include "gradrack/bfloat16.hpp"
 #include "gradrack/error.hpp"
 #include "gradrack/float16.hpp"
+#include "gradrack/graph.h"
 
 namespace gradrack::onnx {
 
@@ -191,8 +192,9 @@ Tensor::Tensor(int32_t type, std::vector<int64_t> dims, std::string_view content
       content_(content),
       owner_(std::move(owner)) {
   const auto bytes = static_cast<uint64_t>((count_ * type_bits(type) + 7) / 8);
-  sdk::require(content_.size() == bytes, GR_INVALID_ARGUMENT, "file", type_name(type), " ",
-               dims_text(dims_), " has ", content_.size(), " bytes, wanted ", bytes);
+  sdk::require(count_ >= 0 && content_.size() == bytes, GR_INVALID_ARGUMENT, "file",
+               type_name(type), " ", dims_text(dims_), " has ", content_.size(), " bytes, wanted ",
+               bytes);
 }
 
 Tensor Tensor::filled(int32_t type, std::vector<int64_t> dims, double number) {
@@ -259,6 +261,8 @@ Tensor read_tensor(const TensorMessage& message, FileBytes& files) {
   const int64_t bits = type_bits(message.type), count = element_count(message.dims);
   sdk::require(!message.has_strings && bits > 0, GR_UNSUPPORTED, "file", who, " has type ",
                type_name(message.type), ", which is not trained on");
+  sdk::require(message.dims.size() <= GR_MAX_RANK, GR_UNSUPPORTED, "file", who, " has ",
+               message.dims.size(), " dims, wanted at most ", int{GR_MAX_RANK});
   const bool fits = count >= 0 && count <= std::numeric_limits<int64_t>::max() / bits - 8;
   sdk::require(fits, GR_INVALID_ARGUMENT, "file", who, " has dims ", dims_text(message.dims),
                ", wanted numbers from 0 that leave 63 bits together");

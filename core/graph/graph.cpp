@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text.hpp"
 #include "gradrack/philox.h"
 
@@ -104,11 +106,12 @@ Status Graph::check_node(const OpDef& op, const std::vector<ValueId>& inputs, At
     return invalid_argument(
         fmt::format("takes at most {} inputs, got {}", op.inputs.size(), inputs.size()));
   }
-  for (size_t k = 0; k < op.inputs.size(); ++k) {
+  for (size_t k = 0; k < std::max(inputs.size(), op.inputs.size()); ++k) {
+    const PortDef& port = op.inputs[std::min(k, op.inputs.size() - 1)];
     const bool given = k < inputs.size() && inputs[k] != GR_NO_VALUE;
-    if (!given && !op.inputs[k].optional && !op.inputs[k].variadic) {
-      return invalid_argument("needs input '" + op.inputs[k].name + "'");
-    }
+    // Of a list there may be no more, but none of it is left out, and an operator has an input.
+    const bool may_miss = port.optional || (port.variadic && k > 0 && k >= inputs.size());
+    if (!given && !may_miss) return invalid_argument("needs input '" + port.name + "'");
   }
   for (const ValueId id : inputs) {
     if (id != GR_NO_VALUE && !has(id)) {

@@ -43,6 +43,14 @@ TEST(Graph, MissingInputIsNamed) {
   EXPECT_TRUE(rig.error_has("needs input 'B'")) << rig.last_error;
 }
 
+TEST(Graph, ListOfInputsHasOneAndNoHoles) {
+  ShapeRig rig;
+  rig.op("Concat", {rig.x({2, 2}), GR_NO_VALUE, rig.x({2, 2})}, {{"axis", int64_t{0}}});
+  EXPECT_TRUE(rig.error_has("needs input 'inputs'")) << rig.last_error;
+  rig.op("Max", {});
+  EXPECT_TRUE(rig.error_has("needs input 'data'")) << rig.last_error;
+}
+
 TEST(Graph, TooManyInputsAreRefused) {
   ShapeRig rig;
   const ValueId x = rig.x({2});

@@ -71,7 +71,7 @@ Status run_case(const fs::path& folder, const std::string& backend) {
   Tolerance tolerance;
   std::ifstream(folder / "tolerance") >> tolerance.relative >> tolerance.absolute;
   GR_ASSIGN(const SafetensorsFile tensors, SafetensorsFile::open(folder / "tensors.safetensors"));
-  GR_ASSIGN(const auto outputs, run_onnx({folder / "model.onnx", backend}, tensors));
+  GR_ASSIGN(const auto outputs, run_onnx({folder / "model.onnx", backend}, inputs_of(tensors)));
   for (const SafetensorsEntry& entry : tensors.entries()) {
     if (entry.name.rfind("output.", 0) != 0) continue;
     GR_TRY(compare(tensors, entry, tolerance, outputs));
@@ -144,7 +144,7 @@ Status run_one(const std::vector<std::string>& args) {
     run.options.emplace_back(args[k].substr(0, at), args[k].substr(at + 1));
   }
   GR_ASSIGN(const SafetensorsFile inputs, SafetensorsFile::open(args[2]));
-  GR_ASSIGN(const auto outputs, run_onnx(run, inputs));
+  GR_ASSIGN(const auto outputs, run_onnx(run, inputs_of(inputs)));
   std::vector<SafetensorsTensor> tensors;
   for (const auto& [name, tensor] : outputs) {
     tensors.push_back({name, tensor.dtype, tensor.dims, tensor.bytes.data()});

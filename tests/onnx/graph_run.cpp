@@ -25,6 +25,8 @@ Result<Chosen<Table>> choose_one(PluginRegistry& plugins, const std::string& kin
   return choose<Table>(plugins, {kind, {std::move(choice)}}, events);
 }
 
+}  // namespace
+
 HostTensors inputs_of(const SafetensorsFile& file) {
   constexpr std::string_view kPrefix = "input.";
   HostTensors inputs;
@@ -37,9 +39,7 @@ HostTensors inputs_of(const SafetensorsFile& file) {
   return inputs;
 }
 
-}  // namespace
-
-Result<HostTensors> run_onnx(const OnnxRun& run, const SafetensorsFile& inputs) {
+Result<HostTensors> run_onnx(const OnnxRun& run, const HostTensors& inputs) {
   EventSink events;
   PluginRegistry plugins({{GRADRACK_PLUGIN_DIR, "tests"}}, events, {});
   Texts options = run.options;
@@ -66,7 +66,7 @@ Result<HostTensors> run_onnx(const OnnxRun& run, const SafetensorsFile& inputs) 
   std::vector<Device*> devices = {device.get()};
   if (run.backend != "reference") devices.push_back(second.get());
   GR_ASSIGN(const HostTensors stored, initial_weights(model.instance, graph, 1));
-  return run_once(graph, devices, stored, inputs_of(inputs));
+  return run_once(graph, devices, stored, inputs);
 }
 
 }  // namespace gradrack::testing

@@ -20,7 +20,9 @@ struct OnnxRun {
   Texts options = {};   ///< of the model, as in YAML
 };
 
-/// `inputs` has a tensor "input.NAME" for each input. [main]
-Result<HostTensors> run_onnx(const OnnxRun& run, const SafetensorsFile& inputs);
+/// Tensors "input.NAME" of a file, by NAME.
+HostTensors inputs_of(const SafetensorsFile& file);
+/// Outputs by name; `inputs` has a tensor for each input. [main]
+Result<HostTensors> run_onnx(const OnnxRun& run, const HostTensors& inputs);
 
 }  // namespace gradrack::testing

@@ -27,7 +27,10 @@ TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": 
 
 
 def draw(inputs, args, sizes, random):
-    made, largest = {}, args.largest
+    made, largest = {}, {"": 10}
+    for each in args.largest:
+        name, _, number = each.rpartition("=")
+        largest[name] = int(number)
     for value in inputs:
         dims = [d if isinstance(d, int) else sizes.get(d, args.batch) for d in value.shape]
         if args.dims:
@@ -38,7 +41,8 @@ def draw(inputs, args, sizes, random):
         elif dtype == "bool":
             made[value.name] = random.integers(0, 2, dims).astype(dtype)
         else:
-            made[value.name] = random.integers(0, largest, dims).astype(dtype)
+            made[value.name] = random.integers(
+                0, largest.get(value.name, largest[""]), dims).astype(dtype)
     return made
 
 
@@ -60,7 +64,8 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--runner", required=True)
     parser.add_argument("--batch", type=int, default=2)
-    parser.add_argument("--largest", type=int, default=10, help="of integers, plus 1")
+    parser.add_argument("--largest", nargs="*", default=[],
+                        help="NUMBER or INPUT=NUMBER: of integers, plus 1; default: 10")
     parser.add_argument("--size", nargs="*", default=[], help="SYMBOL=NUMBER")
     parser.add_argument("--dims", help="of the only input: 2,3,48,192")
     parser.add_argument("--seeds", type=int, default=1)

@@ -102,6 +102,18 @@ def shapes():
          [tensor("zero", 0, "int64"), tensor("axes", [0], "int64"), tensor("rest", [-1], "int64")])
 
 
+def sums():
+    """Running sums along an axis whose size the file leaves open, and a range of that size."""
+    forms = {"plain": {}, "exclusive": {"exclusive": 1}, "reverse": {"reverse": 1},
+             "both": {"exclusive": 1, "reverse": 1}}
+    save("running_sums",
+         [node("CumSum", ["x", "one"], [name], **attrs) for name, attrs in forms.items()]
+         + [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]),
+            node("Range", ["zero", "n", "one"], ["places"])],
+         [("x", I, [2, "n"])], [(name, I, None) for name in (*forms, "places")],
+         [tensor("one", 1, "int64"), tensor("zero", 0, "int64")], opset=17)
+
+
 def refused():
     then = helper.make_graph([helper.make_node("Identity", ["x"], ["a"])], "then", [],
                              [helper.make_tensor_value_info("a", F, [2])])
@@ -214,7 +226,7 @@ def functions_that_multiply():
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (conv_bn, mlp, softmaxes, squeezes, initializers, shapes, refused, functions,
+    for make in (conv_bn, mlp, softmaxes, squeezes, initializers, shapes, sums, refused, functions,
                  externals, broken_folds, broken_files, functions_that_multiply):
         make()
     print(f"{len(list(FOLDER.glob('*.onnx')))} files in {FOLDER}")

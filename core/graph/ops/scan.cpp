@@ -2,7 +2,10 @@
 // Operator entries: CumSum and CumProd, by decomposition.
 //
 // A running sum over n elements is log2(n) sums of the tensor with itself moved by 1, 2, 4, ...
-// places: whole-tensor steps that every backend has, in one order on all of them.
+// places: whole-tensor steps that every backend has, in one order on all of them. How many steps
+// that is a symbol does not say: there, each element is a sum over a triangle of the others.
+#include <algorithm>
+
 #include "core/graph/ops/families.hpp"
 #include "core/graph/ops/nn_rules.hpp"
 
@@ -19,6 +22,7 @@ Status infer_scan(InferContext& c) {
 
 struct Scan {
   const char* join;
+  const char* reduce;
   double neutral;
 };
 
@@ -29,13 +33,31 @@ ValueId moved(Emitter& e, const Scan& scan, ValueId x, int64_t axis, int64_t by,
   return e.op("Concat", {front, kept}, {{"axis", axis}});
 }
 
+/// y[..., i] = the join of x[..., j] over the j that come before i: n * n elements a row.
+ValueId scanned_by_triangle(Emitter& e, const Scan& scan, ValueId x, size_t axis,
+                            const Attrs& attrs) {
+  std::vector<int64_t> last = axis_range(0, e.rank(x));
+  std::rotate(last.begin() + long(axis), last.begin() + long(axis) + 1, last.end());
+  std::vector<int64_t> back(last.size());
+  for (size_t k = 0; k < last.size(); ++k) back[static_cast<size_t>(last[k])] = int64_t(k);
+
+  const int64_t reverse = attrs.get_int("reverse") != 0 ? 1 : 0;
+  const int64_t diagonal = attrs.get_int("exclusive") == 0 ? 0 : reverse != 0 ? 1 : -1;
+  const ValueId rows = e.transpose(x, last);
+  const ValueId size = e.op("Shape", {rows}, {{"start", int64_t{-1}}});
+  const ValueId square = e.op("Concat", {size, size}, {{"axis", int64_t{0}}});
+  const ValueId ones = e.op("Expand", {e.constant(GR_FLOAT32, 1.0), square});
+  const ValueId triangle =
+      e.op("Trilu", {ones, e.squeeze(e.ints({diagonal}), {0})}, {{"upper", reverse}});
+  const ValueId before = e.op("Greater", {triangle, e.constant(GR_FLOAT32, 0.0)});
+  const ValueId joined = e.where(before, e.unsqueeze(rows, {-2}), e.like(x, scan.neutral));
+  const ValueId y = e.op(scan.reduce, {joined, e.ints({-1})}, {{"keepdims", int64_t{0}}});
+  return e.transpose(y, back);
+}
+
 ValueId scanned(Emitter& e, const Scan& scan, ValueId x, int64_t axis, const Attrs& attrs) {
   const Dim dim = e.shape(x)[static_cast<size_t>(axis)];
-  if (!dim.is_number()) {
-    e.fail(unsupported("along the symbolic axis " + dim.text() +
-                       " there is no decomposition: give the dim a number"));
-    return x;
-  }
+  if (!dim.is_number()) return scanned_by_triangle(e, scan, x, static_cast<size_t>(axis), attrs);
   const int64_t size = dim.number();
   const bool reverse = attrs.get_int("reverse") != 0;
   const auto turned = [&](ValueId v) {
@@ -76,7 +98,7 @@ Status add_scan_ops(OpRegistry& ops) {
   OpDef sum = scan_op("CumSum",
                       "Running sums along `axis`: of the elements so far, without the element "
                       "itself when exclusive is 1, from the end when reverse is 1.",
-                      {"Add", 0.0});
+                      {"Add", "ReduceSum", 0.0});
   sum.grad = [](GradContext& g) {  // each element goes into all sums from it on
     if (!g.needs(0)) return;
     Attrs attrs = g.attrs();
@@ -84,8 +106,8 @@ Status add_scan_ops(OpRegistry& ops) {
     g.set_grad(0, g.e().op("CumSum", {g.grad_output(0), g.input(1)}, attrs));
   };
   GR_TRY(ops.add(std::move(sum)));
-  return ops.add(
-      scan_op("CumProd", "Running products along `axis`, as CumSum has sums.", {"Mul", 1.0}));
+  return ops.add(scan_op("CumProd", "Running products along `axis`, as CumSum has sums.",
+                         {"Mul", "ReduceProd", 1.0}));
 }
 
 }  // namespace gradrack

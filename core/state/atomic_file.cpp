@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -13,8 +14,8 @@
 namespace gradrack {
 namespace {
 
-// Linux writes at most 2 GiB a call anyway.
-constexpr size_t kChunkBytes = size_t{1} << 30;
+// Fits the second cache, so that the sum finds there what was written.
+constexpr size_t kBlockBytes = size_t{1} << 18;
 constexpr int kTemporaryNames = 100;
 
 const char* remedy(int error_number) {
@@ -54,12 +55,12 @@ Status sync_folder_of(const std::string& path) {
   return failed == 0 ? Status() : file_error("flush the folder of", path, failed);
 }
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+Result<AtomicFile> AtomicFile::create(const std::string& path, const Writing& how) {
   // A few names, so that what a killed process of the same number left behind is no obstacle.
   for (int k = 0; k < kTemporaryNames; ++k) {
     std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), k);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return AtomicFile(path, std::move(temporary), descriptor);
+    if (descriptor >= 0) return AtomicFile(path, std::move(temporary), descriptor, how);
     if (errno != EEXIST) return file_error("write", path, errno);
   }
   return io_error(fmt::format("cannot write '{}': {} files '{}.*.tmp' are in the way; remove them",
@@ -70,7 +71,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::move(other.temporary_)),
       descriptor_(other.descriptor_),
-      sum_(other.sum_) {
+      how_(std::move(other.how_)) {
   other.descriptor_ = -1;
   other.temporary_.clear();
 }
@@ -86,14 +87,12 @@ void AtomicFile::discard() {
 
 Status AtomicFile::append(const void* data, size_t bytes) {
   GR_CHECK(descriptor_ >= 0);
-  if (sum_ != nullptr) sum_->add(data, bytes);
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = ::write(descriptor_, at, bytes < kChunkBytes ? bytes : kChunkBytes);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return file_error("write", path_, errno);
-    }
+    const ssize_t written = ::write(descriptor_, at, std::min(bytes, kBlockBytes));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return file_error("write", path_, errno);
+    if (how_.sum != nullptr) how_.sum->add(at, static_cast<size_t>(written));
     at += written;
     bytes -= static_cast<size_t>(written);
   }
@@ -111,12 +110,11 @@ Status AtomicFile::commit() {
     return file_error("write", path_, failed);
   }
   temporary_.clear();
-  return sync_folder_of(path_);
+  return how_.name == NameSync::kNow ? sync_folder_of(path_) : Status();
 }
 
-Status write_file(const std::string& path, std::string_view text, Checksum* sum) {
-  GR_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  file.watch(sum);
+Status write_file(const std::string& path, std::string_view text, const Writing& how) {
+  GR_ASSIGN(AtomicFile file, AtomicFile::create(path, how));
   GR_TRY(file.append(text));
   return file.commit();
 }

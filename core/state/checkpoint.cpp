@@ -101,22 +101,31 @@ Status check_file(const std::string& folder, const CheckpointFile& file) {
                               sum.hex(), file.xxh128));
 }
 
+// Writes a file and reads it again before the manifest vouches for it. The names in the folder are
+// flushed once, with the manifest.
+template <class Write>
+Result<CheckpointFile> write_and_check(const std::string& folder, const char* name,
+                                       const Write& write) {
+  Checksum sum;
+  GR_TRY(write(folder + "/" + name, Writing{&sum, NameSync::kLater}));
+  CheckpointFile file = {name, sum.bytes(), sum.hex()};
+  GR_TRY(check_file(folder, file));
+  return file;
+}
+
 Status write_files(const std::string& folder, const CheckpointContent& content) {
-  CheckpointManifest manifest = content.manifest;
-  const auto note = [&](const char* name, const Checksum& sum) {
-    manifest.files.push_back({name, sum.bytes(), sum.hex()});
+  const auto tensors = [&](const char* name, const std::vector<SafetensorsTensor>& values) {
+    return write_and_check(folder, name, [&](const std::string& path, const Writing& how) {
+      return write_safetensors(path, values, content.metadata, how);
+    });
   };
-  Checksum weights, state, json;
-  GR_TRY(
-      write_safetensors(folder + "/" + kWeightsFile, content.weights, content.metadata, &weights));
-  note(kWeightsFile, weights);
-  GR_TRY(
-      write_safetensors(folder + "/" + kStateTensorsFile, content.state, content.metadata, &state));
-  note(kStateTensorsFile, state);
-  GR_TRY(write_file(folder + "/" + kStateFile, content.state_json, &json));
-  note(kStateFile, json);
-  // What was written is read again before the manifest vouches for it.
-  for (const CheckpointFile& file : manifest.files) GR_TRY(check_file(folder, file));
+  CheckpointManifest manifest = content.manifest;
+  GR_ASSIGN(manifest.files.emplace_back(), tensors(kWeightsFile, content.weights));
+  GR_ASSIGN(manifest.files.emplace_back(), tensors(kStateTensorsFile, content.state));
+  GR_ASSIGN(manifest.files.emplace_back(),
+            write_and_check(folder, kStateFile, [&](const std::string& path, const Writing& how) {
+              return write_file(path, content.state_json, how);
+            }));
   return write_file(folder + "/" + kManifestFile, manifest_text(manifest));
 }
 

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include <cerrno>
-#include <vector>
+#include <memory>
 
 #include "core/state/atomic_file.hpp"
 
@@ -46,18 +46,18 @@ std::string Checksum::hex() const {
 }
 
 Result<Checksum> checksum_of_file(const std::string& path) {
-  constexpr size_t kBlockBytes = size_t{1} << 20;
+  constexpr size_t kBlockBytes = size_t{1} << 18;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return file_error("read", path, errno);
   Checksum sum;
-  std::vector<char> block(kBlockBytes);
+  const auto block = std::make_unique_for_overwrite<char[]>(kBlockBytes);
   int failed = 0;
   for (;;) {
-    const ssize_t got = ::read(descriptor, block.data(), block.size());
+    const ssize_t got = ::read(descriptor, block.get(), kBlockBytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) failed = errno;
     if (got <= 0) break;
-    sum.add(block.data(), static_cast<size_t>(got));
+    sum.add(block.get(), static_cast<size_t>(got));
   }
   ::close(descriptor);
   if (failed != 0) return file_error("read", path, failed);

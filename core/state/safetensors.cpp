@@ -235,7 +235,7 @@ Status SafetensorsFile::copy_to(std::string_view name, gr_dtype_t dtype,
 }
 
 Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
-                         const TextMap& metadata, Checksum* sum) {
+                         const TextMap& metadata, const Writing& how) {
   GR_TRY(check_tensors(tensors).with_context(path));
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     const int64_t wide_a = gr_dtype_bytes(a.dtype);
@@ -244,8 +244,7 @@ Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor>
   });
   const Result<std::string> header = compose_safetensors_header(tensors, metadata);
   if (!header.ok()) return header.status().with_context(path);
-  GR_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  file.watch(sum);
+  GR_ASSIGN(AtomicFile file, AtomicFile::create(path, how));
   GR_TRY(file.append(*header));
   for (const SafetensorsTensor& tensor : tensors) GR_TRY(append_data(&file, tensor));
   return file.commit();

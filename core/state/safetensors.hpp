@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/base/status.hpp"
-#include "core/state/checksum.hpp"
+#include "core/state/atomic_file.hpp"
 #include "gradrack/tensor.h"
 
 namespace gradrack {
@@ -78,9 +78,9 @@ struct SafetensorsTensor {
 /// Writes `tensors` and `metadata` to `path`, which appears whole or not at all. Tensors lie widest
 /// element first, then by name, and data begins on a multiple of 8, so each is aligned; equal input
 /// gives equal bytes. GR_INVALID_ARGUMENT: a name twice, reserved or not UTF-8; a dtype the format
-/// lacks. GR_IO: with path and reason. `sum` (may be null) takes in the bytes of the file. [any]
+/// lacks. GR_IO: with path and reason. [any]
 Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
-                         const TextMap& metadata = {}, Checksum* sum = nullptr);
+                         const TextMap& metadata = {}, const Writing& how = {});
 
 /// "F32", or nullptr when the format has no such dtype.
 const char* safetensors_dtype_name(gr_dtype_t dtype);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <new>
 #include <system_error>
 
@@ -14,6 +15,12 @@
 
 namespace gradrack {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string milliseconds(std::chrono::nanoseconds time) {
+  return fmt::format("{:.2f}", std::chrono::duration<double, std::milli>(time).count());
+}
 
 // The step that runs meanwhile goes first. Not being allowed to is no fault.
 void lower_priority() {
@@ -43,9 +50,24 @@ void Checkpointer::set_saved(int64_t step, bool finished) {
 Status Checkpointer::wait() {
   if (!under_way_.valid()) return {};
   const Status done = under_way_.get();
-  if (written_) saved_ = started_;  // a rotation that failed after it takes nothing back
+  if (written_) {  // a rotation that failed after it takes nothing back
+    saved_ = started_;
+    report_saved();
+  }
   started_ = saved_;
   return done;
+}
+
+// For whoever reads the record later, as what a checkpoint costs.
+void Checkpointer::report_saved() const {
+  const std::string copy = milliseconds(copy_time_);
+  const std::string write = milliseconds(write_time_);
+  events_.emit(
+      {"checkpoint_saved",
+       Level::kDebug,
+       fmt::format("checkpoint of step {}: copied in {} ms, written beside the run in {} ms",
+                   saved_, copy, write),
+       {{"step", std::to_string(saved_)}, {"copy_ms", copy}, {"write_ms", write}}});
 }
 
 // What becomes of a failure while the run goes on.
@@ -65,7 +87,9 @@ Status Checkpointer::save(const Store& store, const std::map<std::string, std::s
                           const TrainerState& state, std::optional<double> eval_loss) {
   GR_TRY(settle(wait()));
   if (started_ == state.step && finished_ == state.finished) return {};
+  const Clock::time_point begin = Clock::now();
   const Status copied = snapshot_.take(store);
+  copy_time_ = Clock::now() - begin;
   if (!copied.ok()) return settle(copied);
   CheckpointContent content;
   content.manifest = {run_id_, state.step, eval_loss, state.finished};
@@ -89,8 +113,10 @@ Status Checkpointer::save(const Store& store, const std::map<std::string, std::s
 }
 
 Status Checkpointer::write(const CheckpointContent& content) {
+  const Clock::time_point begin = Clock::now();
   try {
     GR_TRY(write_checkpoint(folder_, content));
+    write_time_ = Clock::now() - begin;
     written_ = true;
     return rotate_checkpoints(folder_, {run_id_, rules_.keep_last, rules_.keep_best},
                               content.manifest.step);

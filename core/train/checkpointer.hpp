@@ -7,6 +7,7 @@
 // at the next save() or wait().
 #pragma once
 
+#include <chrono>
 #include <future>
 #include <map>
 #include <string>
@@ -32,7 +33,8 @@ class Checkpointer {
   /// Waits for the save before, copies `store`, starts writing. `averages`: states that stand for
   /// parameters in weights.safetensors. `eval_loss`: of an evaluation at this very step. Nothing is
   /// done where this state is saved already. Errors, of the save before too: an event
-  /// "checkpoint_error", and returned where checkpoint.on_error is `stop`. [main]
+  /// "checkpoint_error", and returned where checkpoint.on_error is `stop`. The save before, where
+  /// it succeeded: an event "checkpoint_saved" with what it took. [main]
   Status save(const Store& store, const std::map<std::string, std::string>& averages,
               const TrainerState& state, std::optional<double> eval_loss);
   /// Until the save under way is over; its error, whatever on_error says. [main]
@@ -40,6 +42,7 @@ class Checkpointer {
 
  private:
   Status settle(const Status& done);
+  void report_saved() const;
   Status write(const CheckpointContent& content);
 
   const std::string folder_;
@@ -48,7 +51,10 @@ class Checkpointer {
   EventSink& events_;
   StoreSnapshot snapshot_;
   std::future<Status> under_way_;
-  bool written_ = false;  // by the save under way: its thread's until wait() has joined it
+  // Of the save under way: its thread's until wait() has joined it.
+  bool written_ = false;
+  std::chrono::nanoseconds write_time_{};
+  std::chrono::nanoseconds copy_time_{};
   int64_t started_ = -1;  // the step that is being saved, or was last
   bool finished_ = false;
   int64_t saved_ = -1;

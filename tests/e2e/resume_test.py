@@ -267,6 +267,14 @@ class Rotation(ProgramTest):
         best = min(losses, key=losses.get)
         self.assertEqual(self.steps(), sorted({best, 10, 12}))
 
+    def test_each_is_recorded_with_what_it_took(self):
+        self.passed("train", self.config({"run.max_steps": 6, "checkpoint.interval": 2}))
+        saved = [r for r in self.metrics() if r.get("event") == "checkpoint_saved"]
+        self.assertEqual([int(r["step"]) for r in saved], [2, 4, 6])
+        for record in saved:
+            self.assertGreater(float(record["copy_ms"]), 0)
+            self.assertGreater(float(record["write_ms"]), 0)
+
     def test_checkpoints_of_another_run_are_left_alone(self):
         self.passed("train", self.config({"run.max_steps": 9, "checkpoint.interval": 3}))
         other = self.folder / "kept"

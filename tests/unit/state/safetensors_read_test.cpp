@@ -313,7 +313,7 @@ TEST(SafetensorsGolden, ReadsFilesThatPythonWrote) {
     const auto file = SafetensorsFile::open(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.status().message();
     EXPECT_FALSE(file->entries().empty());
-    EXPECT_TRUE(file->metadata().count("torch")) << entry.path();
+    EXPECT_FALSE(file->metadata().empty()) << entry.path();
     ++files;
   }
   EXPECT_GE(files, 8u);

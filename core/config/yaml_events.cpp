@@ -9,6 +9,8 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNodes = 100000;
+// YAML reads a key of at most 1024 characters, and one byte may be written as four.
+constexpr size_t kMaxKeyBytes = 200;
 
 size_t tree_size(const YamlNode& node) {
   size_t size = 1;
@@ -134,6 +136,10 @@ void YamlTreeBuilder::merge_into(Frame& frame, const YamlNode& source) {
 void YamlTreeBuilder::take_key(const YamlNode& node) {
   Frame& frame = open_.back();
   if (node.kind != YamlNode::Kind::kScalar) fail(node.place, "a key without text");
+  if (node.text.size() > kMaxKeyBytes) {
+    fail(node.place, "a key of " + std::to_string(node.text.size()) + " bytes, wanted at most " +
+                         std::to_string(kMaxKeyBytes));
+  }
   frame.merge = node.plain && node.text == "<<";
   for (const YamlEntry& entry : frame.node.entries) {
     if (entry.key == node.text) {

@@ -150,6 +150,23 @@ TEST(YamlConfig, RefusesAListAsKey) {
   EXPECT_NE(error_of("? [a, b]\n: 1\n").find("cannot be a key"), std::string::npos);
 }
 
+// Written with escapes, it would be longer than YAML reads.
+TEST(YamlConfig, RefusesALongKey) {
+  const std::string longest(200, '\x01');
+  const auto quoted = [](size_t count) {
+    std::string text = "\"";
+    for (size_t k = 0; k < count; ++k) text += "\\x01";
+    return text + "\": 1\n";
+  };
+  const Result<YamlNode> tree = parse_yaml(quoted(200), "file");
+  ASSERT_TRUE(tree.ok());
+  const Result<YamlNode> again = parse_yaml(to_yaml(*tree), "again");
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_NE(again->find(longest), nullptr);
+  EXPECT_NE(error_of(quoted(201)).find("a key of 201 bytes, wanted at most 200"),
+            std::string::npos);
+}
+
 TEST(YamlConfig, RefusesAHugeFile) {
   EXPECT_NE(error_of("a: " + std::string(size_t{1} << 20, 'x')).find("larger than 1 MiB"),
             std::string::npos);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executor: making the flat arrays, and walking them. See executor.hpp; ports are in ports.cpp.
+// Executor: making the flat arrays. See executor.hpp; they are walked in runs.cpp, ports are in
+// ports.cpp.
 #include "core/exec/executor.hpp"
 
 #include <fmt/format.h>
@@ -7,33 +8,14 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/exec/turn.hpp"
 #include "sdk/checked/thread_role.hpp"
 
 namespace gradrack {
 
-namespace {
-
-/// Keeps other executors from devices that stand only one. Always in the order of addresses, so
-/// that two executors cannot wait for each other.
-class Turn {
- public:
-  /// `held` has room for a lock a device: nothing is allocated.
-  Turn(const std::vector<const Device*>& devices, std::vector<std::unique_lock<std::mutex>>* held)
-      : held_(*held) {
-    for (const Device* device : devices) held_.push_back(device->exec_calls());
-  }
-  ~Turn() { held_.clear(); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::vector<std::unique_lock<std::mutex>>& held_;
-};
-
-}  // namespace
-
 Executor::~Executor() {
   const ThreadRole role(current_roles() | GR_THREAD_EXEC);
+  if (launched_) (void)stream_set_->wait();  // nobody to tell
   const Turn turn(exclusive_, &held_);
   for (size_t k = 0; k < streams_.size(); ++k) {
     const Lane& lane = plan_->schedule.lanes[k];
@@ -51,6 +33,9 @@ Result<std::unique_ptr<Executor>> Executor::make(std::shared_ptr<const Plan> pla
   GR_TRY(executor->make_lanes(std::move(options.streams)));
   GR_TRY(executor->make_steps());
   GR_TRY(executor->make_actions(options.record));
+  for (const Action& action : executor->actions_) {
+    if (action.kind == Action::kHostWait) ++executor->host_waits_;
+  }
   executor->undo_ = Undo(executor->plan(), executor->tensors_, executor->steps_);
   return executor;
 }
@@ -139,6 +124,18 @@ Status Executor::make_lanes(std::shared_ptr<StreamSet> streams) {
   std::sort(exclusive_.begin(), exclusive_.end(), std::less<const Device*>());
   exclusive_.erase(std::unique(exclusive_.begin(), exclusive_.end()), exclusive_.end());
   held_.reserve(exclusive_.size());
+  return make_ends();
+}
+
+Status Executor::make_ends() {
+  const std::vector<Lane>& lanes = plan_->schedule.lanes;
+  const auto is_here = [&](const Lane& lane) { return lane.device == device(); };
+  overlaps_ =
+      exclusive_.empty() && !lanes.empty() && std::all_of(lanes.begin(), lanes.end(), is_here);
+  for (size_t k = 0; overlaps_ && k < lanes.size(); ++k) {
+    GR_ASSIGN(StreamEvent made, plan_->devices[size_t(device())]->make_event());
+    ended_.push_back(std::move(made));
+  }
   return {};
 }
 
@@ -203,94 +200,6 @@ Status Executor::make_actions(bool record) {
   GR_TRY(record_steps(*plan_, steps_, recorded_.get()));
   actions_ = std::move(recorded_->actions);
   return {};
-}
-
-Status Executor::run() {
-  const Turn turn(exclusive_, &held_);
-  return perform_all(actions_);
-}
-
-Status Executor::run_timed(StepTimeline* out) {
-  if (timed_ == nullptr) {
-    const ThreadRole role(current_roles() | GR_THREAD_PLAN);
-    GR_ASSIGN(timed_, TimedSteps::make(*plan_, steps_));
-  }
-  const ThreadRole role(current_roles() | GR_THREAD_EXEC);
-  const Turn turn(exclusive_, &held_);
-  GR_TRY(timed_->compare_clocks());
-  out->start_ns = host_clock_ns();
-  GR_TRY(perform_all(timed_->actions()));
-  out->end_ns = host_clock_ns();
-  return timed_->read(&out->tasks);
-}
-
-Status Executor::take_back() {
-  const Turn turn(exclusive_, &held_);
-  return undo_.restore();
-}
-
-/// A whole run; a failed one is undone.
-Status Executor::perform_all(std::span<const Action> actions) {
-  undo_.number_run();
-  const Action* failed = nullptr;
-  Status status = launch_all(actions, &failed);
-  if (status.ok()) return status;
-  const Status undone = undo_.restore();
-  status = failed != nullptr && failed->kind == Action::kLaunch
-               ? status.with_context(plan_->table.tasks[failed->step->task].name)
-               : diagnose(status);
-  if (undone.ok()) return status;
-  return Status(status.code(), status.message() +
-                                   "; and parameters and state could not be put back as they were "
-                                   "before this step: " +
-                                   undone.message());
-}
-
-/// Ends with empty streams. `failed`: the action that a backend refused at once.
-Status Executor::launch_all(std::span<const Action> actions, const Action** failed) {
-  gr_error_t err = {};
-  for (const Action& action : actions) {
-    const int32_t code = perform(action, &err);
-    if (code == GR_OK) continue;
-    *failed = &action;
-    (void)synchronize();  // the first error is the one to tell
-    return status_from(code, err);
-  }
-  return synchronize();
-}
-
-Status Executor::synchronize() {
-  Status first;
-  for (size_t k = 0; k < streams_.size(); ++k) {
-    const gr_backend_t* const backend =
-        plan_->devices[size_t(plan_->schedule.lanes[k].device)]->backend();
-    gr_error_t err = {};
-    const int32_t code = backend->stream_synchronize(backend->self, streams_[k], &err);
-    if (code != GR_OK && first.ok()) first = status_from(code, err);
-  }
-  return first;
-}
-
-bool Executor::writes_store(uint32_t task) const {
-  for (const int32_t id : plan_->tasks[task].outputs) {
-    const int32_t storage = plan_->tensors[size_t(id)].storage;
-    if (plan_->storages[size_t(storage)].residence == Residence::kStore) return true;
-  }
-  return false;
-}
-
-/// An asynchronous error says what failed but not where. Kernels are deterministic, so the step is
-/// run again task by task until one fails; tasks that write the store are left out, so nothing
-/// changes. The streams are empty.
-Status Executor::diagnose(const Status& failure) {
-  for (const Step& step : steps_) {
-    if (writes_store(step.task)) continue;
-    gr_error_t err = {};
-    const int32_t code = launch(step, &err);
-    Status status = code == GR_OK ? synchronize() : status_from(code, err);
-    if (!status.ok()) return status.with_context(plan_->table.tasks[step.task].name);
-  }
-  return failure.with_context("a task that writes parameters or state, or one that fails at times");
 }
 
 }  // namespace gradrack

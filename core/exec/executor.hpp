@@ -3,8 +3,9 @@
 //
 // The end of planning and the inside of the training loop: the host writes inputs and scalars,
 // calls run(), reads results. Everything is resolved when it is made: run() walks flat arrays,
-// allocates nothing, looks nothing up by name, and synchronises each used stream once. Where
-// backends record, most of a step is a few replays; a recording belongs to its executor alone.
+// allocates nothing, looks nothing up by name, and synchronises each used stream once. Runs of
+// several executors may be launched one behind the other and waited for together. Where backends
+// record, most of a step is a few replays; a recording belongs to its executor alone.
 // Ports are in host memory; what devices with memory of their own need of them is copied by tasks
 // of the plan. Where one device waits for another, the host waits in between. Invariant: a failed
 // run names the task that failed; its results are not to be read, and what it began to write of
@@ -76,6 +77,13 @@ class Executor {
   /// One step: launches all tasks, then waits for all streams. The error of a task carries its
   /// operator, stage and node.
   Status run();
+  /// The same without the wait: the run begins behind those launched before it, and its results,
+  /// and its errors, are those of StreamSet::wait(). Meanwhile its ports belong to it, and nobody
+  /// else uses its streams or the store. Waits at once where the plan uses several devices, or one
+  /// that is not concurrent; for the run before where that has something to undo. [exec]
+  Status launch();
+  /// Before the ports are written: waits for what is left of the last launch. [exec]
+  Status wait_for_ports();
   /// Puts back what the last run wrote of parameters, buffers and state: for a run whose results
   /// say that it must not count. Directly behind it; nothing where the plan has no copies
   /// (PlanRequest::undo). Errors: those of the copies. [exec]
@@ -94,13 +102,20 @@ class Executor {
   Status bind_tensors(const Store* store);
   Result<DevicePlace> place_of(const PlanStorage& storage, const Store* store) const;
   Status make_lanes(std::shared_ptr<StreamSet> streams);
+  Status make_ends();
   Result<const DLTensor*> make_workspace(const PlanStorage& storage);
   Status make_steps();
   Status make_actions(bool record);
+  // Of a run: runs.cpp.
+  friend class StreamSet;
   Status perform_all(std::span<const Action> actions);
-  Status launch_all(std::span<const Action> actions, const Action** failed);
+  Status follow();
+  Status wait();
+  void over();
+  Status give_up(const Status& failure, const Action* failed);
   Status synchronize();
-  Status diagnose(const Status& failure);
+  Status find_failure();
+  int32_t device() const { return plan_->schedule.lanes.front().device; }  // of the first lane
   bool writes_store(uint32_t task) const;
 
   std::shared_ptr<const Plan> plan_;
@@ -116,6 +131,11 @@ class Executor {
   std::vector<const Device*> exclusive_;  // devices that one executor at a time uses; by address
   std::vector<std::unique_lock<std::mutex>> held_;  // theirs, during a run
   std::vector<StreamEvent> events_;
+  std::vector<StreamEvent> ended_;    // by lane: of the last launch
+  bool overlaps_ = false;             // its runs may be launched behind each other
+  int64_t host_waits_ = 0;            // of the host within a run, between devices
+  bool launched_ = false;             // and not waited for yet
+  Executor* before_ = nullptr;        // the run launched before that one
   std::vector<DLTensor*> arguments_;  // inputs, then outputs, of each step
   std::vector<DLTensor> workspaces_;
   std::vector<StepWait> waits_;

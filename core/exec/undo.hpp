@@ -22,6 +22,8 @@ class Undo {
   /// `tensors` as plan.tensors; `steps` of the executor. Both stay where they are.
   Undo(const Plan& plan, std::vector<DLTensor>& tensors, const std::vector<Step>& steps);
 
+  /// No run has anything to put back.
+  bool empty() const { return copies_.empty(); }
   /// Gives the run that follows its number.
   void number_run();
   /// Copies back what the last run had a copy of, if it came so far. Errors: those of the copies,

@@ -107,11 +107,9 @@ Status Programs::allocate() {
   GR_TRY(planner_->begin_weights(store_.get()));
   GR_ASSIGN(arenas_, ArenaBlocks::make(all_plans()));
   for (auto& [variant, entry] : steps_) {
-    GR_ASSIGN(entry.program, make_program(entry.planned));
+    GR_TRY(make_programs(&variant, &entry));
   }
-  for (auto& [which, entry] : evaluations_) {
-    GR_ASSIGN(entry.program, make_program(entry.planned));
-  }
+  for (auto& [which, entry] : evaluations_) GR_TRY(make_programs(nullptr, &entry));
   return {};
 }
 
@@ -148,10 +146,14 @@ Result<std::unique_ptr<Program>> Programs::make_program(const Planned& planned) 
   return program;
 }
 
-Result<Program*> Programs::step(const StepVariant& variant) {
+Result<Program*> Programs::step(const StepVariant& variant, int64_t micro) {
   const auto known = steps_.find(variant);
   const bool made = known != steps_.end() && known->second.program != nullptr;
-  if (made && !afresh_) return known->second.program.get();
+  if (made && !afresh_) {
+    const Entry& entry = known->second;
+    return entry.other != nullptr && micro % 2 != 0 ? entry.other.get() : entry.program.get();
+  }
+  GR_TRY(wait());  // a program that gives way may be under way
   const ThreadRole role(GR_THREAD_MAIN | GR_THREAD_PLAN);
   GR_ASSIGN(Planned planned, planner_->plan(variant, afresh_));
   if (known == steps_.end()) add_late(variant, &late_steps_, &steps_);
@@ -176,8 +178,15 @@ Result<Program*> Programs::late(const StepVariant* variant, Planned planned, Ent
     GR_TRY(fit(entry->planned.plan->memory.arena - over, variant, &entry->planned));
     GR_TRY(check_limit());
   }
-  GR_ASSIGN(entry->program, make_program(entry->planned));
+  GR_TRY(make_programs(variant, entry));
   return entry->program.get();
+}
+
+Status Programs::make_programs(const StepVariant* variant, Entry* entry) {
+  GR_ASSIGN(entry->program, make_program(entry->planned));
+  if (variant == nullptr || !repeats(*variant)) return {};
+  GR_ASSIGN(entry->other, make_program(entry->planned));
+  return {};
 }
 
 Status Programs::keep_limit() {
@@ -249,6 +258,12 @@ int64_t Programs::planned_bytes() const {
     const MemoryReport& m = plan->memory;
     bytes += m.constants + m.inputs + m.outputs;
     if (arenas_ != nullptr && !arenas_->hold(*plan)) bytes += m.arena;
+  }
+  for (const auto& [variant, entry] : steps_) {
+    if (!repeats(variant)) continue;
+    const Plan& plan = *entry.planned.plan;
+    bytes += plan.memory.inputs + plan.memory.outputs;
+    if (arenas_ != nullptr && !arenas_->hold(plan)) bytes += plan.memory.arena;
   }
   return bytes;
 }

@@ -71,8 +71,13 @@ class Programs {
   const RunRules& rules() const { return planner_->rules(); }
   Store& store() { return *store_; }
 
-  /// The program of a microbatch; one that was not planned before is made now, through the cache.
-  Result<Program*> step(const StepVariant& variant);
+  /// The program of a microbatch, whose number in its step is `micro`; one that was not planned
+  /// before is made now, through the cache. Its ports may still be those of an earlier microbatch:
+  /// see Executor::wait_for_ports().
+  Result<Program*> step(const StepVariant& variant, int64_t micro = 0);
+  /// Waits for every program that was launched.
+  Status wait() { return streams_->wait(); }
+  const HostWaits& waits() const { return streams_->waits(); }
   Result<Program*> evaluation(int64_t rows, const BatchSizes& sizes = {});
   bool has_evaluation() const { return !evaluations_.empty(); }
   /// From now on each call of step() and evaluation() makes its plan anew, past the cache: to find
@@ -106,6 +111,8 @@ class Programs {
   struct Entry {
     Planned planned;
     std::unique_ptr<Program> program;
+    /// Takes turns with `program`, so that a batch can be written while the one before it is read.
+    std::unique_ptr<Program> other = nullptr;
   };
 
   class Timing;  // programs_timing.cpp
@@ -117,7 +124,12 @@ class Programs {
   std::vector<const Plan*> all_plans() const;
   std::string name_of(const StepVariant& variant) const;
   Result<std::unique_ptr<Program>> make_program(const Planned& planned);
-  /// `variant`: of a step; null: of an evaluation.
+  /// Whether microbatches that follow each other share the variant.
+  bool repeats(const StepVariant& variant) const {
+    return variant.shape.accumulate_in && !variant.shape.update && run().accumulate_steps > 3;
+  }
+  /// `variant`: of a step; null: of an evaluation. Of late() too.
+  Status make_programs(const StepVariant* variant, Entry* entry);
   Result<Program*> late(const StepVariant* variant, Planned planned, Entry* entry);
   /// Where the plan's arena has more bytes than `left`: puts it into program order if it gains by
   /// it; where that is not enough, recomputes in a step what memory.recompute allows.

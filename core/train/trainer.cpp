@@ -42,15 +42,24 @@ Status Trainer::train() {
 
 Result<StepReport> Trainer::step() {
   const ThreadRole role(GR_THREAD_EXEC);
-  const int64_t count = session_.config.run.accumulate_steps;
   ObjectiveSet had = 0;
+  const Result<Program*> last = run_microbatches(&had);
+  trace_.enter(HostPhase::kRun);
+  const Status over = programs_->wait();  // the one wait of a step, however it ended
+  GR_TRY(last.status());
+  GR_TRY(over);
+  return read_results(**last, had);
+}
+
+Result<Program*> Trainer::run_microbatches(ObjectiveSet* had) {
+  const int64_t count = session_.config.run.accumulate_steps;
   Program* program = nullptr;
   for (int64_t micro = 0; micro < count; ++micro) {
     // Nothing but accumulators has changed so far: a stop costs the step, not the wait for it.
     if (micro > 0) GR_TRY(stopped_early("the step"));
-    GR_ASSIGN(program, run_microbatch(micro, &had));
+    GR_ASSIGN(program, run_microbatch(micro, had));
   }
-  return read_results(*program, had);
+  return program;
 }
 
 Result<Program*> Trainer::run_microbatch(int64_t micro, ObjectiveSet* earlier) {
@@ -68,7 +77,9 @@ Result<Program*> Trainer::run_microbatch(int64_t micro, ObjectiveSet* earlier) {
   variant.sizes = batch.sizes;
   *earlier |= variant.active;
   trace_.enter(HostPhase::kPlan);
-  GR_ASSIGN(Program* const program, programs_->step(variant));
+  GR_ASSIGN(Program* const program, programs_->step(variant, micro));
+  trace_.enter(HostPhase::kRun);
+  GR_TRY(program->executor->wait_for_ports());
   trace_.enter(HostPhase::kData);
   GR_TRY(feed.fill(GR_SPLIT_TRAIN, index, run.batch_size, run.batch_size, program->inputs,
                    batch.sizes));

@@ -68,7 +68,9 @@ class Trainer {
  private:
   explicit Trainer(Session& session) : session_(session) {}
   Status prepare(std::shared_ptr<Machine> machine);
-  /// Runs one microbatch; `earlier` gains its objectives.
+  /// All of a step; `had` gains their objectives. They need not be over.
+  Result<Program*> run_microbatches(ObjectiveSet* had);
+  /// Launches one microbatch; `earlier` gains its objectives.
   Result<Program*> run_microbatch(int64_t micro, ObjectiveSet* earlier);
   Status set_scalars(Program& program, StepShape shape, int64_t micro);
   Status run_program(Program& program, int64_t micro);

@@ -17,7 +17,7 @@ Status Trainer::run_program(Program& program, int64_t micro) {
     timed_->push_back(std::move(run));
     return {};
   }
-  if (!trace_.on()) return executor.run();
+  if (!trace_.on()) return executor.launch();
   StepTimeline measured;
   const Status done = executor.run_timed(&measured);
   if (done.code() == GR_UNSUPPORTED) {  // nothing was run
@@ -26,7 +26,7 @@ Status Trainer::run_program(Program& program, int64_t micro) {
                           Level::kWarn,
                           "no step is traced from here on: " + done.message(),
                           {{"step", std::to_string(step_ + 1)}, {"reason", done.message()}}});
-    return executor.run();
+    return executor.launch();
   }
   GR_TRY(done);
   trace_.add_run(executor.shared_plan(), micro, std::move(measured));

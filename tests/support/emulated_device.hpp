@@ -7,6 +7,7 @@
 // one that hands a tensor of another memory to a kernel gets an error that says so.
 #pragma once
 
+#include <atomic>
 #include <set>
 #include <string>
 
@@ -18,6 +19,15 @@ namespace gradrack::emulated {
 /// the host backend itself: the same claims and the same sums, for comparison.
 int32_t make_backend(host::KernelTable table, host::HostBackendConfig config, int32_t memory,
                      gr_backend_t* out, gr_error_t* err) noexcept;
+
+/// Calls by which the host waits, over all such backends of the process; the extension
+/// kWaitsExtension of one that count_waits() was told of.
+struct Waits {
+  std::atomic<int64_t> streams = 0;  // stream_synchronize
+  std::atomic<int64_t> events = 0;   // event_synchronize
+};
+inline constexpr const char* kWaitsExtension = "gradrack.test.waits/1";
+void count_waits(gr_backend_t* table);
 
 /// Those kernels of `table` whose operator is not in `refused`.
 host::KernelTable without(host::KernelTable table, const std::set<std::string>& refused);

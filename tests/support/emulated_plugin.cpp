@@ -49,6 +49,7 @@ int32_t create_backend(const gr_host_t*, const gr_options_t* options, void* inst
     const int32_t code =
         emulated::make_backend(std::move(table), std::move(config),
                                memory_named(gr_options_find(options, "memory")->s), out, err);
+    if (code == GR_OK) emulated::count_waits(out);
     if (gr_options_find(options, "extensions")->i == 0) out->get_extension = nullptr;
     return code;
   } catch (...) {

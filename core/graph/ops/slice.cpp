@@ -17,7 +17,8 @@ Status add_concat_ops(OpRegistry& ops);  // concat.cpp
 
 namespace {
 
-constexpr int64_t kFar = int64_t{1} << 31;  // bounds beyond it mean "to the end"
+// Bounds from there on mean "to the end": exporters write 2^63 - 1, 2^31 - 1 or 10^9.
+constexpr int64_t kFar = 1'000'000'000;
 
 /// The range of one axis.
 struct Range {
@@ -31,7 +32,7 @@ Dim position(const Dim& bound, const Dim& size, int64_t step) {
   const Dim last = step > 0 ? size : size - Dim(1);
   if (!bound.is_number()) return bound;
   const int64_t n = bound.number();
-  if (n >= kFar - 1) return last;
+  if (n >= kFar) return last;
   if (n <= -kFar) return first;
   return n < 0 ? size + bound : bound;
 }

@@ -74,13 +74,18 @@ def review(results, names):
     rows, counts, good = reviewed_reasons(), collections.Counter(), True
     for name in sorted(names):
         why = next(results[b][name] for b in BACKENDS if results[b].get(name, "?"))
-        reason = next((reason for pattern, reason in rows if pattern.search(why)), None)
+        reason = next((reason for pattern, reason in rows if pattern.search(f"{name}: {why}")),
+                      None)
         counts[reason] += 1
         if reason is None:
             good = False
             print(f"FAIL {name} is not reviewed: {why[:200]}")
     for reason, count in counts.most_common():
         print(f"{count:5} {reason}")
+    for _, reason in rows:
+        if reason not in counts:
+            good = False
+            print(f"FAIL no case is left for the reason: {reason}")
     return good
 
 

@@ -53,9 +53,6 @@ Result<HostTensors> saved_weights(const std::string& path, const Graph& graph) {
 /// Those of somebody else's file, in the dtypes of the graph.
 Result<HostTensors> mapped_weights(const InitFrom& from, Session& session,
                                    const PluginChoice& model, const Graph& graph) {
-  GR_ASSIGN(const WeightMapping mapping, mapping_for(from.mapping, session, model));
-  GR_ASSIGN(const std::string file_name, find_weights(from.file));
-  GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
   std::vector<WantedWeight> weights;
   for (const Value& value : graph.values()) {
     if (!is_weight(value.source)) continue;
@@ -71,7 +68,7 @@ Result<HostTensors> mapped_weights(const InitFrom& from, Session& session,
     tensors[weight.name] = std::move(tensor);
     return {};
   };
-  GR_TRY(read_mapped(mapping, file, weights, session.events, take));
+  GR_TRY(read_by_mapping(from, session, model, weights, take));
   return tensors;
 }
 

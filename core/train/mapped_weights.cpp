@@ -47,6 +47,28 @@ Result<Match> match_weight(const WeightMapping& mapping, const std::string& weig
                                       matches[1].rule->place, weight));
 }
 
+Status do_not_fit(const WeightBinding& binding) {
+  return invalid_argument(fmt::format("{}: the model's '{}' do not fit side by side along axis {}",
+                                      binding.rule->place, join(binding.model, "', '"),
+                                      binding.rule->axis));
+}
+
+/// Dims of the file's tensor, of those of the binding's weights.
+Result<std::vector<int64_t>> dims_in_file(const WeightBinding& binding,
+                                          std::vector<std::vector<int64_t>> dims) {
+  for (size_t k = 0; binding.rule->transpose && k < dims.size(); ++k) {
+    if (dims[k].size() != 2) {
+      return invalid_argument(fmt::format("{}: transpose: '{}' has {} dims, wanted 2",
+                                          binding.rule->place, binding.model[k], dims[k].size()));
+    }
+    dims[k] = transposed(dims[k]);
+  }
+  if (dims.size() == 1) return std::move(dims[0]);
+  std::vector<int64_t> whole = side_by_side(dims, binding.rule->axis);
+  if (whole.empty()) return do_not_fit(binding);
+  return whole;
+}
+
 /// The file's names as rules write them: each is there as it is, or without the prefix.
 class FileNames {
  public:
@@ -184,29 +206,10 @@ class Reader {
     return std::ranges::equal(file_.bytes(a), file_.bytes(b));
   }
 
-  /// Dims of the weights as they lie in the file.
-  Result<std::vector<std::vector<int64_t>>> parts_in_file(const WeightBinding& binding) const {
-    std::vector<std::vector<int64_t>> parts;
-    for (const std::string& name : binding.model) {
-      const std::vector<int64_t>& dims = weights_.at(name)->dims;
-      if (binding.rule->transpose && dims.size() != 2) {
-        return invalid_argument(fmt::format("{}: transpose: '{}' has {} dims, wanted 2",
-                                            binding.rule->place, name, dims.size()));
-      }
-      parts.push_back(binding.rule->transpose ? transposed(dims) : dims);
-    }
-    return parts;
-  }
-
   Status check_shape(const WeightBinding& binding, const SafetensorsEntry& entry) const {
-    GR_ASSIGN(const auto parts, parts_in_file(binding));
-    const bool several = parts.size() > 1;
-    const std::vector<int64_t> whole = several ? side_by_side(parts, binding.rule->axis) : parts[0];
-    if (several && whole.empty()) {
-      return invalid_argument(
-          fmt::format("{}: the model's '{}' do not fit side by side along axis {}",
-                      binding.rule->place, join(binding.model, "', '"), binding.rule->axis));
-    }
+    std::vector<std::vector<int64_t>> dims;
+    for (const std::string& name : binding.model) dims.push_back(weights_.at(name)->dims);
+    GR_ASSIGN(const std::vector<int64_t> whole, dims_in_file(binding, std::move(dims)));
     if (entry.shape != whole) {
       return refused(fmt::format(
           "has '{}' as {}, wanted {} for '{}': set the model's options as those of the file",
@@ -260,27 +263,17 @@ class Reader {
 
 /// What the binding's weights are in the file.
 Result<HostTensor> content_in_file(const WeightBinding& binding, const HostTensors& weights) {
-  const WeightRule& rule = *binding.rule;
-  std::vector<HostTensor> parts;
   std::vector<std::vector<int64_t>> dims;
+  for (const std::string& name : binding.model) dims.push_back(weights.find(name)->second.dims);
+  GR_TRY(dims_in_file(binding, std::move(dims)).status());
+  std::vector<HostTensor> parts;
   for (const std::string& name : binding.model) {
     const HostTensor& weight = weights.find(name)->second;
-    if (rule.transpose && weight.dims.size() != 2) {
-      return invalid_argument(fmt::format("{}: transpose: '{}' has {} dims, wanted 2", rule.place,
-                                          name, weight.dims.size()));
-    }
-    parts.push_back(rule.transpose ? transposed(weight) : weight);
-    dims.push_back(parts.back().dims);
+    parts.push_back(binding.rule->transpose ? transposed(weight) : weight);
+    if (parts.back().dtype != parts[0].dtype) return do_not_fit(binding);
   }
   if (parts.size() == 1) return std::move(parts[0]);
-  const auto same_dtype = [&](const HostTensor& part) { return part.dtype == parts[0].dtype; };
-  if (side_by_side(dims, rule.axis).empty() ||
-      !std::all_of(parts.begin(), parts.end(), same_dtype)) {
-    return invalid_argument(
-        fmt::format("{}: the model's '{}' do not fit side by side along axis {}", rule.place,
-                    join(binding.model, "', '"), rule.axis));
-  }
-  return side_by_side(parts, rule.axis);
+  return side_by_side(parts, binding.rule->axis);
 }
 
 }  // namespace

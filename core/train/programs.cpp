@@ -254,16 +254,13 @@ int64_t Programs::planned_bytes() const {
   int64_t bytes = store_->planned_bytes();
   bytes +=
       arenas_ != nullptr ? arenas_->allocated_bytes() : ArenaBlocks::planned_bytes(all_plans());
-  for (const Plan* plan : all_plans()) {
-    const MemoryReport& m = plan->memory;
-    bytes += m.constants + m.inputs + m.outputs;
-    if (arenas_ != nullptr && !arenas_->hold(*plan)) bytes += m.arena;
-  }
+  const auto of_program = [&](const Plan& plan) {
+    const bool own_arena = arenas_ != nullptr && !arenas_->hold(plan);
+    return plan.memory.inputs + plan.memory.outputs + (own_arena ? plan.memory.arena : 0);
+  };
+  for (const Plan* plan : all_plans()) bytes += plan->memory.constants + of_program(*plan);
   for (const auto& [variant, entry] : steps_) {
-    if (!repeats(variant)) continue;
-    const Plan& plan = *entry.planned.plan;
-    bytes += plan.memory.inputs + plan.memory.outputs;
-    if (arenas_ != nullptr && !arenas_->hold(plan)) bytes += plan.memory.arena;
+    if (repeats(variant)) bytes += of_program(*entry.planned.plan);  // Entry::other
   }
   return bytes;
 }

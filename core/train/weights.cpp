@@ -5,7 +5,6 @@
 #include "core/base/text.hpp"
 #include "core/device/convert.hpp"
 #include "core/state/run_folder.hpp"
-#include "core/train/mapped_weights.hpp"
 
 namespace gradrack {
 
@@ -77,21 +76,26 @@ Result<WeightMapping> mapping_for(const std::string& mapping, Session& session,
   return loaded;
 }
 
-Status load_weights(const InitFrom& from, Session& session, const PluginChoice& model,
-                    Store* store) {
-  if (from.mapping.empty()) return load_weights(from.file, store);
+Status read_by_mapping(const InitFrom& from, Session& session, const PluginChoice& model,
+                       const std::vector<WantedWeight>& weights, const TakeWeight& take) {
   GR_ASSIGN(const WeightMapping mapping, mapping_for(from.mapping, session, model));
   GR_ASSIGN(const std::string file_name, find_weights(from.file));
   GR_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(file_name));
+  return read_mapped(mapping, file, weights, session.events, take);
+}
+
+Status load_weights(const InitFrom& from, Session& session, const PluginChoice& model,
+                    Store* store) {
+  if (from.mapping.empty()) return load_weights(from.file, store);
   std::vector<WantedWeight> weights;
   for (const StoredTensor& tensor : store->tensors()) {
     if (is_weight(tensor.source)) weights.push_back({tensor.name, tensor.dtype, tensor.dims});
   }
-  return read_mapped(mapping, file, weights, session.events,
-                     [store](const WantedWeight& weight, const HostTensor& content) {
-                       return begin_as(*store->find(weight.name), content.dtype, content.bytes,
-                                       store);
-                     });
+  return read_by_mapping(from, session, model, weights,
+                         [store](const WantedWeight& weight, const HostTensor& content) {
+                           return begin_as(*store->find(weight.name), content.dtype, content.bytes,
+                                           store);
+                         });
 }
 
 Result<gr_dtype_t> real_dtype_named(const std::string& name) {

@@ -10,6 +10,7 @@
 #include "core/config/weight_mapping.hpp"
 #include "core/state/safetensors.hpp"
 #include "core/state/store.hpp"
+#include "core/train/mapped_weights.hpp"
 #include "core/train/session.hpp"
 
 namespace gradrack {
@@ -38,6 +39,10 @@ Status load_weights(const InitFrom& from, Session& session, const PluginChoice& 
 /// The mapping file of that name, once the model has the options that it needs. [main]
 Result<WeightMapping> mapping_for(const std::string& mapping, Session& session,
                                   const PluginChoice& model);
+
+/// Reads `from.file`, somebody else's, by `from.mapping` (read_mapped, with its events). [main]
+Status read_by_mapping(const InitFrom& from, Session& session, const PluginChoice& model,
+                       const std::vector<WantedWeight>& weights, const TakeWeight& take);
 
 /// "F32", "F64", "BF16" or "F16", as an option says it; the error does not name the option.
 Result<gr_dtype_t> real_dtype_named(const std::string& name);

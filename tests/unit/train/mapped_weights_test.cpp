@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 
 #include "core/base/events.hpp"
 #include "core/train/host_tensors.hpp"
+#include "tests/support/host_tensor.hpp"
 
 namespace gradrack {
 namespace {
@@ -26,21 +26,14 @@ ignore: ["*.mask"]
 )";
 
 HostTensor counted(std::vector<int64_t> dims, float first) {
-  HostTensor tensor{GR_FLOAT32, std::move(dims), {}};
   int64_t count = 1;
-  for (const int64_t dim : tensor.dims) count *= dim;
+  for (const int64_t dim : dims) count *= dim;
   std::vector<float> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), first);
-  tensor.bytes.resize(numbers.size() * sizeof(float));
-  std::memcpy(tensor.bytes.data(), numbers.data(), tensor.bytes.size());
-  return tensor;
+  return testing::tensor_of(GR_FLOAT32, std::move(dims), numbers);
 }
 
-std::vector<float> floats(const HostTensor& tensor) {
-  std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
-  return numbers;
-}
+std::vector<float> floats(const HostTensor& tensor) { return testing::numbers_of<float>(tensor); }
 
 class MappedWeightsTest : public ::testing::Test {
  protected:
